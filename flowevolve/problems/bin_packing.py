@@ -17,6 +17,7 @@ from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.drivers import bin_packing
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 CAPACITY = 100
@@ -129,8 +130,7 @@ class OnlineBinPacking(OnlineProblem):
 
 def drawn_instances(items: int, capacity: int, instances: int, seed: int) -> list[tuple[int, ...]]:
     """Draw sequences of sizes from 1 to the capacity, as EoH does."""
-    if min(items, capacity, instances) < 1:
-        raise InputError("online_bin_packing: items, capacity and instances must be above 0")
+    check_least(1, items=items, capacity=capacity, instances=instances)
     rng = random.Random(f"bin packing {seed}")
     return [
         tuple(max(1, min(capacity, round(rng.weibullvariate(SCALE, SHAPE)))) for _ in range(items))
@@ -148,7 +148,7 @@ def real_instances(data: Path, dataset: str, capacity: int) -> list[tuple[int, .
     found = [row.items for row in rows if row.dataset == dataset]
     if not found:
         sets = ", ".join(sorted({row.dataset for row in rows}))
-        raise InputError(f"{data}: has no rows of the set {dataset!r}; there are {sets}")
+        raise InputError(f"{data}: there are no rows of the set {dataset!r}, only of {sets}")
     if any(not 0 < item <= capacity for items in found for item in items):
-        raise InputError(f"{data}: an item of {dataset!r} does not fit into a bin of {capacity}")
+        raise InputError(f"{data}: an item of the set {dataset!r} does not fit into a bin that holds {capacity}")
     return found

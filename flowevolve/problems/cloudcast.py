@@ -17,6 +17,7 @@ from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import kind, list_of
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 MACHINES = 2
@@ -228,10 +229,11 @@ def drawn_network(
     Links within a provider are cheap within a part of the world, and slower between parts. Some parts are expensive to
     leave, so that a detour can pay off; copying data as late as possible nearly always does.
     """
-    if regions < 2 or instances < 1 or not 1 <= destinations < 3 * regions:
-        raise InputError(
-            "cloudcast: regions must be 2 or more, destinations from 1 to 3 * regions - 1, instances above 0"
-        )
+    check_least(2, regions=regions)
+    check_least(1, destinations=destinations, instances=instances)
+    if destinations >= len(PROVIDERS) * regions:
+        most = len(PROVIDERS) * regions - 1
+        raise InputError(f"task.destinations is {destinations}, but with {regions} regions it can be {most} at most")
     rng = random.Random(f"cloudcast {seed}")
     homes = {f"{provider}:{number}": rng.randrange(4) for provider in PROVIDERS for number in range(regions)}
     dear = [rng.uniform(0.0, 0.08) for _ in range(4)]

@@ -13,6 +13,7 @@ from flowevolve._util.registry import did_you_mean
 from flowevolve.problems.efficiency import SUBMISSION, EfficiencyProblem, Procedure, Trial, rules
 from flowevolve.problems.languages import Language, LanguageName, usable
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs.evaluator import read_text
 
 
@@ -75,8 +76,8 @@ def effibench(
     chosen = _chosen(read_rows(data, EffiBenchRow), data, id, row)
     spoken = usable(language)
     runner = _runner(chosen, spoken, data)
-    if tests is not None and tests < 1:
-        raise InputError(f"task.tests: must be above 0 (got {tests})")
+    if tests is not None:
+        check_least(1, tests=tests)
     procedure = Procedure(timeout, memory_mb, runs, together)
     started = None if program is None else read_text(program)
     trials = [Trial(each.input, each.output) for each in chosen.tests[:tests]]
@@ -104,7 +105,7 @@ def _runner(row: EffiBenchRow, language: Language, data: Path) -> str | None:
         return None
     if row.type != "functional":
         raise InputError(
-            f"{data}: problem {row.id!r} is of type {row.type!r}; those of type 'io' or 'functional' can be run"
+            f"{data}: problem {row.id!r} is of type {row.type!r}; only those of type 'io' or 'functional' can be run"
         )
     runner = row.test_runners.get(language.key, "")
     if SUBMISSION not in runner:
@@ -128,11 +129,11 @@ def _called(runner: str | None, starter: str) -> str:
 
 def _chosen(rows: list[EffiBenchRow], data: Path, name: str | int | None, number: int | None) -> EffiBenchRow:
     if name is not None and number is not None:
-        raise InputError("task: give id or row, not both")
+        raise InputError("task.id and task.row are both given; give only one of them")
     if name is None:
         number = 1 if number is None else number
         if not 1 <= number <= len(rows):
-            raise InputError(f"{data}: there is no row {number}; there are {len(rows)}, and the first is 1")
+            raise InputError(f"{data}: there is no row {number}; give one from 1 to {len(rows)}")
         return rows[number - 1]
     for each in rows:
         if each.id == str(name):

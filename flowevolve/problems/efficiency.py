@@ -20,6 +20,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.problems import native_tests
 from flowevolve.problems.checks import kind, list_of
 from flowevolve.problems.languages import PYTHON, Language
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict, WrongResultError
 from flowevolve.programs.problem import failed, importable, one_source
 from flowevolve.sandbox import Outcome, Sandbox, measure
@@ -68,9 +69,14 @@ class Procedure:
 
     def __post_init__(self) -> None:
         if self.runs < LEAST_RUNS:
-            raise InputError(f"task.runs: {self.runs} are too few, as the two extremes are left out; give 3 or more")
-        if self.timeout <= 0 or self.memory_mb <= 0 or (self.together is not None and self.together <= 0):
-            raise InputError("task: timeout, memory_mb and together must be above 0")
+            raise InputError(
+                f"task.runs is {self.runs}, but has to be at least {LEAST_RUNS}, as the two extremes are left out"
+            )
+        if self.timeout <= 0:
+            raise InputError(f"task.timeout is {self.timeout:g} s, but has to be above 0")
+        check_least(1, memory_mb=self.memory_mb)
+        if self.together is not None:
+            check_least(1, together=self.together)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from flowevolve.problems.references import (
     range_sums,
     window_maximum,
 )
+from flowevolve.problems.sizes import check_least
 
 _ORDERS = (
     "The first line has the number of numbers, n, and the number of orders. The second line has the numbers, from 0 to "
@@ -81,8 +82,9 @@ class Exercise:
             InputError: if there would be no tests, or tests of size 0.
         """
         procedure, size = Procedure(timeout, memory_mb, runs, together), self.size if size is None else size
-        if tests < 1 or size < tests:
-            raise InputError(f"{self.name}: tests must be above 0, and size not below tests")
+        check_least(1, tests=tests)
+        if size < tests:
+            raise InputError(f"task.size is {size}, but has to be at least {tests}, the number of tests")
         rng = random.Random(f"{self.name} {seed}")
         texts = [*self.edges, *(self.draw(rng, size * (number + 1) // tests) for number in range(tests))]
         solve: Callable[[str], str] = self.reference.solve

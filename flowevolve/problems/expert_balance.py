@@ -14,6 +14,7 @@ from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 Loads = tuple[tuple[float, ...], ...]
@@ -133,7 +134,10 @@ def _check(row: BalanceRow, where: str) -> None:
     if shapes != {(experts,) * len(row.weight)}:
         raise InputError(f"{where}: every layer must have loads of the same experts")
     if not 0 < experts <= row.num_replicas or row.num_replicas % row.num_gpus:
-        raise InputError(f"{where}: slots must be as many as experts at least, and a multiple of gpus")
+        raise InputError(
+            f"{where}: {row.num_replicas} slots are not possible with {experts} experts and {row.num_gpus} GPUs; give "
+            "at least as many slots as experts, and a multiple of the number of GPUs"
+        )
     for loads in (row.weight, row.next_weight or row.weight):
         if any(not (math.isfinite(load) and load >= 0) for layer in loads for load in layer):
             raise InputError(f"{where}: loads must be finite and not below 0")
@@ -143,8 +147,7 @@ def _check(row: BalanceRow, where: str) -> None:
 
 def drawn_rows(layers: int, experts: int, slots: int, gpus: int, instances: int, seed: int) -> list[BalanceRow]:
     """Draw loads whose logarithms are normal with standard deviation 1, and which change from one time to the next."""
-    if min(layers, experts, slots, gpus, instances) < 1:
-        raise InputError("expert_balance: layers, experts, slots, gpus and instances must be above 0")
+    check_least(1, layers=layers, experts=experts, slots=slots, gpus=gpus, instances=instances)
     rng = random.Random(f"experts {seed}")
     rows = []
     for _ in range(instances):

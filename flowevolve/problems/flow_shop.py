@@ -15,6 +15,7 @@ from flowevolve.problems.checks import permutation
 from flowevolve.problems.drivers import flow_shop
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict
 
 Times = tuple[tuple[int, ...], ...]
@@ -52,8 +53,7 @@ class FlowShop(DrivenProblem):
         limits: LimitsSetting = "quick",
     ) -> None:
         super().__init__(limits)
-        if rounds < 1:
-            raise InputError("flow_shop: rounds must be above 0")
+        check_least(1, rounds=rounds)
         self._times = real_times(data) if data is not None else drawn_times(jobs, machines, instances, seed)
         self.cases = [
             Case(str(place), {"times": [[*row] for row in times], "rounds": rounds})
@@ -97,8 +97,8 @@ def least_time(times: Times) -> int:
 
 def drawn_times(jobs: int, machines: int, instances: int, seed: int) -> Sequence[Times]:
     """Draw times from 1 to 99, as EoH and Taillard do."""
-    if jobs < 2 or machines < 1 or instances < 1:
-        raise InputError("flow_shop: jobs must be 2 or more, and machines and instances above 0")
+    check_least(2, jobs=jobs)
+    check_least(1, machines=machines, instances=instances)
     rng = random.Random(f"flow shop {seed}")
     return [tuple(tuple(rng.randint(1, 99) for _ in range(machines)) for _ in range(jobs)) for _ in range(instances)]
 

@@ -133,7 +133,9 @@ def _demanded(packages: tuple[str, ...]) -> tuple[str, ...]:
     """
     wrong = [package for package in packages if not package.isidentifier()]
     if wrong:
-        raise InputError(f"task.limits.packages: {wrong[0]!r} is no name to import; scikit-learn, say, is 'sklearn'")
+        raise InputError(
+            f"task.limits.packages: {wrong[0]!r} is not a name to import; scikit-learn, for example, is 'sklearn'"
+        )
     missing = [package for package in packages if package not in installed(packages)]
     if missing:
         raise InputError(

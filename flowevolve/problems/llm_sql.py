@@ -14,6 +14,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, permutation, whole_number
 from flowevolve.problems.limits import LimitsSetting
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 
@@ -44,8 +45,8 @@ class LlmSql(ShippedProblem):
         limits: LimitsSetting = "quick",
     ) -> None:
         super().__init__(limits)
-        if rows < 2 or tables < 1:
-            raise InputError("llm_sql: rows must be 2 or more, and tables above 0")
+        check_least(2, rows=rows)
+        check_least(1, tables=tables)
         self._tables = read_tables(data) if data is not None else drawn_tables(tables, rows, seed)
         self.cases = [
             Case(str(place), {"columns": [*table.columns], "rows": [[*row] for row in table.rows]})
@@ -132,7 +133,7 @@ def read_tables(data: Path) -> list[Table]:
     """
     files = sorted(data.glob("*.csv")) if data.is_dir() else [data]
     if not files:
-        raise InputError(f"{data}: there is no file *.csv in this folder")
+        raise InputError(f"{data}: there is no CSV file (*.csv) in this folder")
     tables = []
     for file in files:
         try:
@@ -142,9 +143,11 @@ def read_tables(data: Path) -> list[Table]:
             raise InputError(f"{file}: can't be read as CSV: {error}") from error
         if not rows:
             raise InputError(f"{file}: there are no rows below the names of the columns")
-        wrong = next((place for place, row in enumerate(rows, 2) if len(row) != len(first)), None)
-        if wrong is not None:
-            raise InputError(f"{file}: row {wrong} has not as many cells as there are columns, {len(first)}")
+        for place, row in enumerate(rows, 2):
+            if len(row) != len(first):
+                raise InputError(
+                    f"{file}: row {place} has another number of cells ({len(row)}) than row 1 ({len(first)})"
+                )
         tables.append(Table(first, tuple(rows)))
     return tables
 

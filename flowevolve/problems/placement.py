@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 MEMORY_GB = 80
@@ -119,8 +119,7 @@ def _arguments(cluster: PlacementRow) -> dict[str, JSON]:
 
 def drawn_clusters(instances: int, seed: int) -> list[PlacementRow]:
     """Draw clusters of 5 to 9 GPUs with two models for each, as ADRS does: all numbers are uniform integers."""
-    if instances < 1:
-        raise InputError("model_placement: instances must be above 0")
+    check_least(1, instances=instances)
     rng = random.Random(f"placement {seed}")
     found = []
     for _ in range(instances):

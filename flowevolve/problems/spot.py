@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, TypeAdapter
 
-from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import Choice, OnlineProblem
 from flowevolve.problems.checks import list_of
 from flowevolve.problems.drivers import spot
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 STEP = 600.0
@@ -210,8 +210,7 @@ def drawn_traces(
     traces: int, seed: int, up_hours: Sequence[float] = UP_HOURS, down_hours: Sequence[float] = DOWN_HOURS
 ) -> list[Trace]:
     """Draw times with and without spot machines. Their lengths are exponential, with means drawn for each trace."""
-    if traces < 1:
-        raise InputError("task.traces: it must be above 0")
+    check_least(1, traces=traces)
     rng = random.Random(f"spot {seed}")
     found = []
     for _ in range(traces):

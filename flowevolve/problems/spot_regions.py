@@ -11,6 +11,7 @@ from flowevolve.problems.checks import list_of
 from flowevolve.problems.drivers import spot
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.problems.spot import (
     CHOICES,
     ON_DEMAND_PRICE,
@@ -107,7 +108,6 @@ def read_regions(data: Path) -> list[list[Trace]]:
 
 def drawn_regions(regions: int, traces: int, seed: int) -> list[list[Trace]]:
     """Draw each region's traces on its own."""
-    if regions < 1:
-        raise InputError("spot_multi_region: regions must be above 0")
+    check_least(1, regions=regions, traces=traces)
     flat = drawn_traces(regions * traces, seed, UP_HOURS, DOWN_HOURS)
     return [flat[start : start + regions] for start in range(0, len(flat), regions)]

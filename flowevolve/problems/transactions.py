@@ -13,6 +13,7 @@ from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict
 
 OTHER_WORK: Final = "*"
@@ -116,8 +117,7 @@ def begin_times(order: Sequence[int], workload: Sequence[Transaction]) -> list[i
 
 def drawn_workloads(transactions: int, instances: int, seed: int) -> list[tuple[Transaction, ...]]:
     """Draw workloads of three kinds in turn: with very popular keys, with some idle work, and with mixed lengths."""
-    if transactions < 1 or instances < 1:
-        raise InputError("transaction_scheduling: transactions and instances must be above 0")
+    check_least(1, transactions=transactions, instances=instances)
     rng = random.Random(f"transactions {seed}")
     return [tuple(_transaction(rng, workload % 3) for _ in range(transactions)) for workload in range(instances)]
 
@@ -161,7 +161,7 @@ def _parsed(text: str, where: str) -> Transaction:
         elif kind in ("r", "w") and key.isdecimal():
             found.append(("r" if kind == "r" else "w", int(key)))
         else:
-            raise InputError(f"{where}: {word!r} is no operation; r-KEY, w-KEY and * are")
+            raise InputError(f"{where}: {word!r} is not an operation; give r-KEY, w-KEY or *")
     if not found:
-        raise InputError(f"{where}: has no operations")
+        raise InputError(f"{where}: there are no operations; give at least one")
     return tuple(found)

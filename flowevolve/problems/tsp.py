@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import Field
 
-from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import DrivenProblem
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.drivers import tsp
 from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
+from flowevolve.problems.sizes import check_least
 from flowevolve.programs import Case, Verdict
 
 Town = tuple[float, float]
@@ -90,8 +90,8 @@ class TspConstruction(DrivenProblem):
 
 
 def drawn_towns(towns: int, instances: int, seed: int) -> list[tuple[Town, ...]]:
-    if towns < 3 or instances < 1:
-        raise InputError("tsp_construction: towns must be 3 or more, and instances above 0")
+    check_least(3, towns=towns)
+    check_least(1, instances=instances)
     rng = random.Random(f"tsp {seed}")
     return [tuple((rng.random(), rng.random()) for _ in range(towns)) for _ in range(instances)]
 

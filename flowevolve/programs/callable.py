@@ -107,7 +107,7 @@ def callable_problem(
     """
     score = _imported(evaluator)
     if evaluator_timeout is not None and not 0 < evaluator_timeout < math.inf:
-        raise InputError(f"task.evaluator_timeout: is {evaluator_timeout}; give more than 0 seconds")
+        raise InputError(f"task.evaluator_timeout is {evaluator_timeout:g} s, but has to be above 0, and finite")
     elsewhere = None
     if evaluator_timeout is not None:
         module = sys.modules[evaluator.partition(":")[0].strip().partition(".")[0]]
@@ -143,8 +143,8 @@ async def _scored_elsewhere(scorer: NamedScorer, case: Case, result: JSON, sandb
         raise WrongResultError("the evaluator's process was killed, by itself or for want of memory")
     said = outcome.result
     if not isinstance(said, dict):
-        last = outcome.stderr.strip().splitlines()[-1:]
-        raise InputError(f"task.evaluator: can't be called where programs run: {' '.join(last)}")
+        last = " ".join(outcome.stderr.strip().splitlines()[-1:]).removeprefix(f"{LoadError.__module__}.LoadError: ")
+        raise InputError(f"task.evaluator can't be called where programs run: {last}")
     if "wrong" in said:
         raise WrongResultError(str(said["wrong"]))
     return _verdict(said["verdict"])

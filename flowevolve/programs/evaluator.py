@@ -22,8 +22,8 @@ from flowevolve.programs.problem import Case, Verdict, WrongResultError, failed
 from flowevolve.sandbox import Outcome, Sandbox, SandboxPair, SandboxSettings
 
 TRIED_AT_START = (
-    "whether its evaluator works in a sandbox of its own is tried on the seed as the run begins; where it doesn't, it "
-    "shares the program's: a program could forge its own score then, but not get out"
+    "whether the evaluator works in a sandbox of its own is tried on the seed as the run begins; if it doesn't, it "
+    "shares the program's sandbox, where a program could forge its own score, but not get out"
 )
 """A note for users who run such a problem."""
 _DRIVER = Path(driver.__file__).read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ class EvaluatorProblem:
         if score < self.worst:
             raise InputError(
                 f"{self.folder}: {self.file}, which evolution starts from, scores {score:.6g}, less than a failure's "
-                f"{self.worst:.6g}; set task.worst below all scores"
+                f"{self.worst:.6g}; set task.worst below all scores of working programs"
             )
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
@@ -232,7 +232,7 @@ def command_problem(
         InputError: if the seed can't be read, or no word of the command contains ``{program}``.
     """
     if not any("{program}" in word for word in command):
-        raise InputError(f"task.command: no word of it is {{program}}, which stands for the program's path: {command}")
+        raise InputError(f"task.command is {' '.join(command)!r}, but has to contain {{program}}, the program's path")
     place = (program.parent if folder is None else folder).resolve()
     return EvaluatorProblem(
         name=program.stem,

@@ -38,8 +38,8 @@ class ProgramTask:
             raise InputError(f"problem {problem.name!r}: it needs cases, each with an id of its own")
         if not math.isfinite(problem.worst):
             raise InputError(
-                f"problem {problem.name!r}: the score of what fails (worst) is {problem.worst}; give a finite one, "
-                "below all scores of what works"
+                f"problem {problem.name!r}: worst, the score of programs that fail, is {problem.worst}; give a finite "
+                "number below all scores of working programs"
             )
         self.problem = problem
         self.name = problem.name
@@ -178,7 +178,7 @@ def check_no_programs(task: Task, algorithm: str) -> None:
     """
     if isinstance(task, ProgramTask):
         raise InputError(
-            f"task {task.name!r}: algorithm {algorithm} rewrites texts by the LLM calls they are used in, and programs "
+            f"task {task.name!r}: algorithm {algorithm} learns from the LLM calls that texts are used in, but programs "
             'make none; set algorithm.name = "levi", or another that evolves programs'
         )
 

@@ -77,11 +77,11 @@ class Trial:
             return _shared(*first.notes)
         beside = [await self._shared()]
         if beside[0].failure is not None:
-            return _shared("its seed fails, so that it can't be tried")
+            return _shared("the seed fails, so whether it works apart from its evaluator can't be tried")
         if first.verdict.failure is not None:
-            return _shared(f"its seed fails then: {first.verdict.failure}")
+            return _shared(f"the seed fails apart from its evaluator: {first.verdict.failure}")
         if first.verdict.metrics.keys() != beside[0].metrics.keys():
-            return _shared("its seed has other metrics then")
+            return _shared("the seed has other metrics apart from its evaluator")
         apart = [first.verdict.value]
         scores = [beside[0].value]
         if not _alike(apart, scores):  # perhaps only by chance: how far apart are scores from the same kind of run?
@@ -89,7 +89,7 @@ class Trial:
             apart.append((await self._isolated()).verdict.value)
         if _alike(apart, scores):
             return ISOLATED
-        return _shared(f"its seed scores {_several(apart)} then, and {_several(scores)} beside the evaluator")
+        return _shared(f"the seed scores {_several(apart)} apart from its evaluator, but {_several(scores)} beside it")
 
     async def _isolated(self) -> Judged:
         return await self.problem.judged(self._seed(), SandboxPair(self.evaluators, self.programs))

@@ -38,7 +38,7 @@ def _answer(control: socket.socket, function: str, imports: list[str], arguments
     try:
         found, *_ = [imported(name) for name in (function, *imports)]
         if not callable(found):
-            raise LoadError(f"{function} is no function")
+            raise LoadError(f"{function} is not a function")
         wire.send(control, wire.READY)
         returned: object = found(*arguments)
         return json.dumps({"result": returned}, allow_nan=False).encode()

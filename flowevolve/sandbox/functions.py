@@ -55,7 +55,9 @@ class FunctionProcess:
                 wire.receive(self._control, len(wire.READY))
             except (EOFError, OSError, ValueError):
                 self.close()
-                raise InputError("a process for functions can't be started here; it may have said why") from None
+                raise InputError(
+                    "sandbox: the process that calls your functions can't be started here; see what was printed above"
+                ) from None
             failing.pop_all()
 
     def run(self, call: TrustedCall) -> Outcome:

@@ -19,7 +19,7 @@ from flowevolve.sandbox.inside.syscall_filter import MACHINES
 from flowevolve.sandbox.inside.zygote import Setup
 
 INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap)"
-RISK = 'or set sandbox.isolation = "limits": programs can then read your files and keys, and kill your processes'
+RISK = 'set sandbox.isolation = "limits": programs can then read your files and keys, and kill your processes'
 
 _HERE = "/run/flowevolve"
 """The folder of the zygote's code, inside the sandbox."""
@@ -65,7 +65,7 @@ def find_bubblewrap() -> str:
     """
     found = shutil.which("bwrap")
     if found is None:
-        raise InputError(f"sandbox: bubblewrap (bwrap) is not installed; {INSTALL}, {RISK}")
+        raise InputError(f"sandbox: bubblewrap (bwrap) is not installed; {INSTALL}, or {RISK}")
     return found
 
 
@@ -74,12 +74,12 @@ def check_machine() -> None:
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         here = f"{platform.system()} on {platform.machine()}"
         raise InputError(
-            f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, and this is {here}; run flowevolve in Docker "
+            f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, but this is {here}; run flowevolve in Docker "
             "(docker run --privileged -it -v .:/work -w /work python:3.12 bash), or evolve prompts, which run here"
         )
     if sys.maxsize < 2**32:
         raise InputError(
-            "sandbox: this Python has 32 bits, whose system calls have other numbers; run flowevolve by one of 64 bits"
+            "sandbox: this is a 32-bit Python, whose system calls have other numbers; run flowevolve with a 64-bit one"
         )
 
 
@@ -116,7 +116,7 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
             continue
         if os.geteuid() == 0 and folder.stat().st_mode & 0o005 != 0o005:
             raise InputError(
-                f"sandbox.readable: {folder}: programs run as a user who may not read it; chmod -R o+rX it"
+                f"sandbox.readable: {folder}: programs run as a user who may not read it; chmod -R o+rX {folder}"
             )
         found[folder] = f"{_READABLE}/{number}"
     return found

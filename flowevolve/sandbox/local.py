@@ -87,8 +87,8 @@ class LocalEvaluators:
     def _check_measures(self) -> None:
         if self.measured_on != processor_name():
             raise InputError(
-                f"sandbox.measure_on: programs are to be measured on machines with {self.measured_on!r}, and this one "
-                f"has {processor_name()!r}, so that scores could not be compared; go on where they were measured, or "
+                f"sandbox.measure_on: programs are to be measured on machines with {self.measured_on!r}, but this one "
+                f"has {processor_name()!r}, so scores could not be compared; go on where they were measured, or "
                 f"set sandbox.measure_on = {processor_name()!r} to compare them all the same"
             )
 

@@ -51,7 +51,7 @@ async def measure(
         InputError: if ``runs`` is below 3.
     """
     if runs < 3:
-        raise InputError(f"sandbox: a measurement of {runs} runs has nothing left without its extremes; give 3 or more")
+        raise InputError(f"sandbox: runs is {runs}, but has to be at least 3, as the two extremes are left out")
     outcomes = await sandbox.run_pinned(
         source,
         call=call,

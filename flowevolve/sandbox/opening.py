@@ -38,7 +38,7 @@ async def check_evaluators(settings: SandboxSettings, note: Tell) -> None:
     from flowevolve.sandbox.nodes.slurm import check_slurm  # noqa: PLC0415 - an extra
 
     await check_slurm(settings)
-    note("no job was submitted; whether programs can run on the nodes shows when the first one begins")
+    note("no job was submitted, so whether programs can run on the nodes is known only when the first job begins")
 
 
 def _cluster(settings: SandboxSettings, tell: Tell) -> Cluster:

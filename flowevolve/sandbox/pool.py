@@ -129,11 +129,11 @@ class Sandbox:
     ) -> Request:
         """What `run` sends to a worker."""
         if "/" in name or name in ("", ".", ".."):
-            raise InputError(f"sandbox: {name!r} is no name for a program's file; give one without a folder")
-        if (timeout is not None and timeout <= 0) or (memory_mb is not None and memory_mb <= 0):
-            raise InputError(f"sandbox: a timeout of {timeout} s and {memory_mb} MB of memory: give more than 0")
-        if memory_mb is not None and memory_mb > MOST_MB:
-            raise InputError(f"sandbox: {memory_mb} MB of memory: give {MOST_MB} at most")
+            raise InputError(f"sandbox: {name!r} is not a name for a program's file; give one without a folder")
+        if timeout is not None and timeout <= 0:
+            raise InputError(f"sandbox: timeout is {timeout:g} s, but has to be above 0")
+        if memory_mb is not None and not 0 < memory_mb <= MOST_MB:
+            raise InputError(f"sandbox: memory_mb is {memory_mb}, but has to be from 1 to {MOST_MB}")
         settings = self.settings
         result_limit = settings.result_kb * 1024
         return Request(

@@ -58,8 +58,8 @@ class Warm(Generic[P]):
             return await clock.in_thread(self._start_one, limiter=self._threads)
         except OSError as error:
             raise InputError(
-                f"sandbox: a process that runs programs or functions can't be started here: {error}; end others, or "
-                "raise what this user may have (ulimit -u processes, ulimit -n open files)"
+                f"sandbox: a process that runs programs or functions can't be started here: {error}; end other "
+                "processes, or raise what this user may have (ulimit -u processes, ulimit -n open files)"
             ) from error
 
     async def _close(self, process: P) -> None:

@@ -82,16 +82,16 @@ def test_what_there_is_to_start_from_without_a_program_fails(rows: Path, court: 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"row": 4}, "there is no row 4; there are 3"),
+        ({"row": 4}, "there is no row 4; give one from 1 to 3"),
         ({"row": 0}, "there is no row 0"),
         ({"id": "77"}, "no problem has id '77'; did you mean '7'"),
-        ({"row": 1, "id": "7"}, "give id or row, not both"),
+        ({"row": 1, "id": "7"}, "give only one of them"),
         ({"row": 3}, "'9' is of type 'functional', which needs test_runners.python3"),
         ({"language": "rust"}, "language"),
-        ({"tests": 0}, "tests: must be above 0"),
+        ({"tests": 0}, "task.tests is 0, but has to be at least 1"),
         ({"program": Path("nowhere.py")}, "nowhere.py: can't be read"),
         ({"reference": Path("nowhere.py")}, "nowhere.py: can't be read"),
-        ({"runs": 1}, "give 3 or more"),
+        ({"runs": 1}, "has to be at least 3"),
     ],
 )
 def test_mistakes_are_told(rows: Path, wrong: dict[str, object], says: str) -> None:

@@ -187,7 +187,7 @@ def test_ratios_are_the_references_figures_over_the_programs_up_to_five() -> Non
 
 @pytest.mark.parametrize("wrong", [{"runs": 2}, {"timeout": 0.0}, {"memory_mb": 0}, {"together": 0}])
 def test_a_protocol_that_measures_nobody_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=r"give 3 or more|must be above 0"):
+    with pytest.raises(InputError, match=r"^task\.\w+ is .*, but has to be (at least [13]|above 0)"):
         replace(QUICK, **wrong)  # type: ignore[arg-type]
 
 

@@ -127,9 +127,9 @@ def test_the_reference_page_names_them_all() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"tests": 0}, "tests must be above 0"),
-        ({"tests": 9, "size": 8}, "size not below tests"),
-        ({"runs": 2}, "give 3 or more"),
+        ({"tests": 0}, "task.tests is 0, but has to be at least 1"),
+        ({"tests": 9, "size": 8}, "task.size is 8, but has to be at least 9"),
+        ({"runs": 2}, "has to be at least 3"),
         ({"sizes": 8}, "did you mean 'size'"),
     ],
 )

@@ -94,5 +94,5 @@ def test_rows_are_read_and_wrong_ones_named(tmp_path: Path) -> None:
     path.write_text(json.dumps({"available": [[True] * STEPS, [False]]}), encoding="utf-8")
     with pytest.raises(InputError, match=r"row 1\.available: give a list for each region"):
         SpotMultiRegion(path)
-    with pytest.raises(InputError, match="regions must be above 0"):
+    with pytest.raises(InputError, match=r"^task\.regions is 0, but has to be at least 1"):
         SpotMultiRegion(regions=0)

@@ -211,10 +211,10 @@ async def test_one_that_hangs_or_vanishes_fails_the_program(named: Path) -> None
 async def test_one_that_is_not_there_where_programs_run_ends_the_run(named: Path) -> None:
     problem = by_name(named, 100.0)
     (named / f"scoring_{named.name}.py").unlink()
-    with pytest.raises(InputError, match=r"task.evaluator: can't be called where programs run: .*there is no module"):
+    with pytest.raises(InputError, match=r"task.evaluator can't be called where programs run: there is no module"):
         await judge(problem, SEED)
 
 
 def test_its_time_limit_is_more_than_nothing(named: Path) -> None:
-    with pytest.raises(InputError, match=r"task.evaluator_timeout: is 0; give more than 0 seconds"):
+    with pytest.raises(InputError, match=r"task.evaluator_timeout is 0 s, but has to be above 0"):
         by_name(named, 0)

@@ -74,7 +74,7 @@ async def test_what_a_command_may_print(folder: Path, prints: str, value: float,
 
 
 def test_a_command_has_to_name_the_program(folder: Path) -> None:
-    with pytest.raises(InputError, match="stands for the program's path"):
+    with pytest.raises(InputError, match=r"but has to contain \{program\}, the program's path"):
         command_problem(("./score.sh",), folder / "seed.txt")
     with pytest.raises(InputError, match="can't be read"):
         command_problem(("./score.sh", "{program}"), folder / "none.txt")

@@ -129,7 +129,7 @@ async def test_a_task_is_used_inside_of_its_block_and_by_one_run_at_a_time() -> 
 async def test_the_score_of_a_failure_has_to_be_a_number_to_reckon_with(worst: float) -> None:
     problem = Nearest()
     problem.worst = worst
-    with pytest.raises(InputError, match=r"the score of what fails \(worst\) is .*; give a finite one"):
+    with pytest.raises(InputError, match=r"worst, the score of programs that fail, is .*; give a finite number"):
         ProgramTask(problem)
 
 

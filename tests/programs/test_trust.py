@@ -189,24 +189,28 @@ async def test_ways_that_evaluators_take_to_a_program(tmp_path: Path, form: str)
         (
             "def evaluate(path):\n    return {'combined_score': load(path).solve() + ('import os' in open(path).read())}",
             "def solve(): return 1",
-            "it reads the program's text",
+            "the evaluator reads the program's text",
         ),
         (
             "def evaluate(path):\n    return {'combined_score': 1.0 if load(path).solve() > 1 else 0.0}",
             "class Large:\n    def __gt__(self, other): return True\ndef solve(): return Large()",
-            "its seed fails then: error: TypeError",
+            "the seed fails apart from its evaluator: error: TypeError",
         ),
         (
             "def evaluate(path):\n    value = load(path).solve()\n    return {'combined_score': float(type(value).__name__ == 'Odd')}",
             "class Odd(int): pass\ndef solve(): return Odd(1)",
-            "its seed scores 0, 0 then, and 1, 1, 1 beside the evaluator",
+            "the seed scores 0, 0 apart from its evaluator, but 1, 1, 1 beside it",
         ),
         (
             "def evaluate(path):\n    return {'combined_score': 1.0, type(load(path).solve()).__name__: 1.0}",
             "class Odd(int): pass\ndef solve(): return Odd(1)",
-            "its seed has other metrics then",
+            "the seed has other metrics apart from its evaluator",
         ),
-        ("def evaluate(path):\n    return {'combined_score': 1 / 0}", "", "its seed fails, so that it can't be tried"),
+        (
+            "def evaluate(path):\n    return {'combined_score': 1 / 0}",
+            "",
+            "the seed fails, so whether it works apart from its evaluator can't be tried",
+        ),
     ],
 )
 async def test_evaluators_that_need_the_program_beside_them(

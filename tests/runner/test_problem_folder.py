@@ -24,7 +24,7 @@ def evaluate(program_path):
     spec.loader.exec_module(program)
     return {"combined_score": program.larger(program.run(), lambda number: number + 1)}
 """
-TRIED = "note: whether its evaluator works in a sandbox of its own is tried on the seed as the run begins"
+TRIED = "note: whether the evaluator works in a sandbox of its own is tried on the seed as the run begins"
 QUICK = ("--set", "clock=virtual", "--set", "budget.evaluations=4", "--set", "sandbox.memory_mb=512")
 
 
@@ -165,13 +165,13 @@ def test_check_takes_a_folder_too(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"evaluator": None}, "no problem in it"),
+        ({"evaluator": None}, "no problem in this folder"),
         ({"evaluator": "x = 1"}, "it defines no function evaluate"),
         ({"evaluator": "import no_such_package\ndef evaluate(path): pass"}, "needs no_such_package"),
         ({"evaluator": "def evaluate(path): return 3", "config": ""}, "TypeError: evaluate returned int"),
         ({"evaluator": "def evaluate(path): raise OSError('no data')", "config": ""}, "OSError: no data"),
         ({"evaluator": "def evaluate(path):\n    while True: pass", "config": "evaluator: {timeout: 1}"}, "timeout"),
-        ({"initial_program": "1 +"}, "no valid Python"),
+        ({"initial_program": "1 +"}, "not valid Python"),
     ],
 )
 def test_bad_folders_are_one_line_and_exit_code_2(changed: dict[str, str | None], says: str, tmp_path: Path) -> None:

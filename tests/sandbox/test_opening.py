@@ -50,7 +50,9 @@ def test_harnesses_run_here() -> None:
 async def test_to_check_slurm_no_job_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands, notes = install_commands(tmp_path, monkeypatch), list[str]()
     await check_evaluators(asked(tmp_path), notes.append)
-    assert notes == ["no job was submitted; whether programs can run on the nodes shows when the first one begins"]
+    assert notes == [
+        "no job was submitted, so whether programs can run on the nodes is known only when the first job begins"
+    ]
     assert not (commands / "submitted").exists()
     assert not (tmp_path / "logs").exists()
 

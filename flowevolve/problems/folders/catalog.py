@@ -40,6 +40,6 @@ def system_of(folder: Path) -> System:
             found: System = system
             return found
     raise InputError(
-        f"{folder}: no problem in it: OpenEvolve's have {openevolve.EVALUATOR} and {openevolve.PROGRAM}.*, "
-        f"ShinkaEvolve's {shinka.EVALUATOR} and {shinka.PROGRAM}.*, LEVI's {levi.PROBLEM}"
+        f"{folder}: there is no problem in this folder; OpenEvolve's have {openevolve.EVALUATOR} and "
+        f"{openevolve.PROGRAM}.*, ShinkaEvolve's {shinka.EVALUATOR} and {shinka.PROGRAM}.*, LEVI's {levi.PROBLEM}"
     )

@@ -24,8 +24,10 @@ def the_program(folder: Path, stem: str) -> Path:
     if len(python or found) == 1:
         return (python or found)[0]
     if not found:
-        raise InputError(f"{folder}: there is no {stem}.py (or of another language) to start from")
-    raise InputError(f"{folder}: which is the program? there are {', '.join(path.name for path in found)}; keep one")
+        raise InputError(f"{folder}: there is no {stem}.py to start from, nor {stem}.* in another language")
+    raise InputError(
+        f"{folder}: several files could be the program: {', '.join(path.name for path in found)}; keep one"
+    )
 
 
 def parsed(file: Path) -> ast.Module:
@@ -34,7 +36,7 @@ def parsed(file: Path) -> ast.Module:
         return ast.parse(read_text(file))
     except (SyntaxError, ValueError) as error:
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-        raise InputError(f"{file}: no valid Python: {error.args[0]}{line}") from None
+        raise InputError(f"{file}: not valid Python: {error.args[0]}{line}") from None
 
 
 def defined(module: ast.Module) -> set[str] | None:

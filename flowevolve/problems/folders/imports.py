@@ -50,7 +50,7 @@ def check(folder: Path, files: Sequence[Path], supplied: Collection[str] = ()) -
     sure = dict.fromkeys(_said(each, each.package in stood_in) for each in missing if each.sure)
     if sure:
         raise InputError(f"{folder}: it can't be run here: {'; '.join(sure)}")
-    doubtful = [f"{_said(each, each.package in stood_in)}, if it comes to that" for each in missing]
+    doubtful = [f"{_said(each, each.package in stood_in)}; this matters only if it is imported" for each in missing]
     present = [each for each in imports if each not in missing and _beyond(each)]
     return list(
         dict.fromkeys([*doubtful, *(f"{each.file} imports {each.module}: {_beyond(each)}" for each in present)])

@@ -85,4 +85,4 @@ def _left_over(settings: FolderSettings, file: Path | None) -> list[str]:
     keys = settings.left_over()
     if file is None or not keys:
         return []
-    return [f"{file.name}: without a counterpart here, and not looked at: {', '.join(keys)}"]
+    return [f"{file.name}: these settings have no counterpart here, and have no effect: {', '.join(keys)}"]

@@ -110,7 +110,9 @@ def read_settings(folder: Path) -> tuple[FolderSettings, Path | None]:
         return FolderSettings(), None
     table = _yaml(file)
     if not isinstance(table, dict | None):
-        raise InputError(f"{file}: it holds {type(table).__name__}, not keys and values")
+        raise InputError(
+            f"{file}: this file has to hold keys and values, but its content is of type {type(table).__name__}"
+        )
     try:
         return FolderSettings.model_validate(_without_nothing(table or {})), file
     except ValidationError as error:
@@ -121,7 +123,7 @@ def _yaml(file: Path) -> object:
     try:
         import yaml  # noqa: PLC0415  an extra
     except ImportError:
-        raise InputError(f"{file}: reading it needs PyYAML: pip install 'flowevolve[openevolve]'") from None
+        raise InputError(f"{file}: reading this file needs PyYAML; pip install 'flowevolve[openevolve]'") from None
     try:
         table: object = yaml.safe_load(read_text(file))
     except yaml.YAMLError as error:

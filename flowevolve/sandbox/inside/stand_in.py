@@ -72,7 +72,7 @@ def notes() -> list[str]:
     file = _folder() / "notes"
     found = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     if _Text.read > _Text.executed:
-        found.append("it reads the program's text")
+        found.append("the evaluator reads the program's text")
     return list(dict.fromkeys(found))
 
 

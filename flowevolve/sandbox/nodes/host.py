@@ -64,7 +64,7 @@ def checked_machine(said: str | bytes, called: str, readable: Iterable[Path], fo
     refused = version_refused(about["version"]) or about["refused"]
     if refused is None and about["folders"] != folders:
         names = ", ".join(map(str, readable))
-        refused = f"what programs may read ({names}) is not the same there as here; copy it, or share it"
+        refused = f"what programs may read ({names}) is not the same there as here; copy it there, or share it"
     if refused is not None:
         raise NodeRefusedError(f"{called}: {refused}")
     machine: str = about["machine"]

@@ -328,19 +328,19 @@ class LeasedEvaluators:
         """A message that says what there is no node for."""
         if not case.job.pinned or not self._nodes:
             return "there is no node for programs (sandbox.on)"
-        others = ", ".join(sorted({node.node.machine for node in self._nodes.values()}))
+        others = " or ".join(sorted({node.node.machine for node in self._nodes.values()}))
         return (
-            f"programs are measured on nodes with {self.measured_on!r} (sandbox.measure_on), and there is none, but "
-            f"such with {others}"
+            f"programs are measured on nodes with {self.measured_on!r} (sandbox.measure_on), but all nodes here have "
+            f"{others}"
         )
 
     def _given_up(self, case: _Case) -> str:
         """The error message for a job that has waited too long."""
-        said = f"{self._lacking(case)}, and none has come for {PATIENCE_SECONDS:g} s; start one, and resume"
+        said = f"{self._lacking(case)}, and none has come for {PATIENCE_SECONDS:g} s; start one and resume"
         if not case.job.pinned or not self._nodes:
             return said
         return (
-            f"{said}, or set sandbox.measure_on to another class and compare with what was measured before all the same"
+            f"{said}, or set sandbox.measure_on to another class, though scores of different classes can't be compared"
         )
 
 

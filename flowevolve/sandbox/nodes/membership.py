@@ -125,7 +125,9 @@ class Membership:
             )
         if refused:
             return NodeRefusedError(refused)
-        return NodeLostError(lost) if lost else InputError("sandbox: the cluster has no node for programs")
+        return (
+            NodeLostError(lost) if lost else InputError("sandbox.on: the cluster has no node for programs; start one")
+        )
 
     def unopened(self, names: Sequence[str]) -> list[str]:
         """Those of the given nodes that should be opened."""

@@ -119,7 +119,7 @@ class RayCluster:
             ray.kill(actor)
             why = (
                 first_line(error)
-                or f"no room for an actor within {OPEN_SECONDS:g} s; does something else use its slots?"
+                or f"Ray found no room for an actor within {OPEN_SECONDS:g} s; does something else use its slots?"
             )
             raise NodeLostError(f"{called}: {why}") from error
         node = RayNode(actor, slots, machine)

@@ -172,8 +172,8 @@ class SlurmCluster:
             self._jobs[job.job_id] = _Submitted(job, self._vacant.pop())
         if not self._jobs and not self._joined:
             raise NoNodesError(
-                f"sandbox.on: all jobs of Slurm have ended early, before they were nodes or within {EARLY_SECONDS:g} s "
-                f"from then; their logs are in {self._folder}, and the last one says: {self._why_ended}"
+                "sandbox.on: all jobs of Slurm have ended early, before they could run programs or within "
+                f"{EARLY_SECONDS:g} s of that; their logs are in {self._folder}; the last one says: {self._why_ended}"
             )
         self._wait.look(list(self._jobs), len(self._joined), self._folder)
 

@@ -123,7 +123,7 @@ def _executor(settings: SlurmSettings, folder: Path) -> submitit.AutoExecutor:
         executor = submitit.AutoExecutor(folder, cluster=settings.executor)
         executor.update_parameters(nodes=1, tasks_per_node=1, **{**asked, **settings.settings})
     except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(f"sandbox.slurm: submitit does not take this: {_lines(str(error))[0]}") from error
+        raise InputError(f"sandbox.slurm: submitit does not take these settings: {_lines(str(error))[0]}") from error
     return executor
 
 

@@ -51,7 +51,9 @@ class Wait:
             self._tell(f"Slurm: jobs at work: {at_work} of {len(jobs)}{others}")
             return
         names = ", ".join([*jobs[:MOST_NAMED], *(["…"] if len(jobs) > MOST_NAMED else [])])
-        most = "" if self._run_has_begun else "; the first is waited for as long as it takes, Ctrl-C cancels them"
+        most = (
+            "" if self._run_has_begun else "; the run waits for the first as long as it takes, and Ctrl-C cancels them"
+        )
         self._tell(f"Slurm: jobs at work: none of {len(jobs)} for {_said(waited)} ({names}; logs in {logs}){most}")
         logger().warning("evaluators.slurm_jobs_are_queued", jobs=list(jobs), seconds=round(waited), logs=str(logs))
 

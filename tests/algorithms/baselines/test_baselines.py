@@ -153,7 +153,7 @@ def test_other_tasks_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["gepa", "combee", "ace"])
 def test_what_rewrites_texts_by_their_calls_refuses_programs(name: str) -> None:
-    with pytest.raises(InputError, match=f"algorithm {name} rewrites texts by the LLM calls they are used in"):
+    with pytest.raises(InputError, match=f"algorithm {name} learns from the LLM calls that texts are used in"):
         evolve(config(name))
 
 

@@ -40,7 +40,7 @@ def test_what_a_folder_is_read_as(folder: Path) -> None:
 def test_what_has_no_counterpart_is_named_once(folder: Path) -> None:
     (note,) = [note for note in folder_problem(folder).notes if "counterpart" in note]
     assert note == (
-        "config.yaml: without a counterpart here, and not looked at: prompt.num_top_programs, database.num_islands"
+        "config.yaml: these settings have no counterpart here, and have no effect: prompt.num_top_programs, database.num_islands"
     )
 
 
@@ -194,11 +194,11 @@ async def test_a_seed_below_what_failures_score_is_an_error(tmp_path: Path, judg
             {"evaluator": "def score(path):\n    return {}"},
             "evaluator.py: it defines no function evaluate(program_path)",
         ),
-        ({"evaluator": "def evaluate(:"}, "evaluator.py: no valid Python: invalid syntax (line 1)"),
-        ({"evaluator": None}, "no problem in it: OpenEvolve's have evaluator.py"),
+        ({"evaluator": "def evaluate(:"}, "evaluator.py: not valid Python: invalid syntax (line 1)"),
+        ({"evaluator": None}, "no problem in this folder; OpenEvolve's have evaluator.py"),
         ({"initial_program": None}, "there is no initial_program.py"),
         ({"config": "a: [1"}, "config.yaml: not valid YAML"),
-        ({"config": "- 1"}, "config.yaml: it holds list, not keys and values"),
+        ({"config": "- 1"}, "config.yaml: this file has to hold keys and values, but its content is of type list"),
         ({"config": "evaluator: {timeout: soon}"}, "config.yaml: evaluator.timeout"),
         ({"target": "import no_such_package\nTARGET = 1"}, "target.py needs no_such_package, which is not installed"),
         ({"evaluator": "import pycuda\ndef evaluate(path): pass"}, "(pip install pycuda), and there is no GPU"),
@@ -233,7 +233,7 @@ def test_its_function_may_be_defined_in_a_branch(tmp_path: Path, evaluator: str)
 def test_without_what_reads_yaml_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(
-        InputError, match=r"config.yaml: reading it needs PyYAML: pip install 'flowevolve\[openevolve\]'"
+        InputError, match=r"config.yaml: reading this file needs PyYAML; pip install 'flowevolve\[openevolve\]'"
     ):
         folder_problem(folder)
     (folder / "config.yaml").unlink()
@@ -245,7 +245,10 @@ def test_what_may_be_missing_is_a_note(tmp_path: Path) -> None:
         "try:\n    import cupy\nexcept ImportError:\n    cupy = None\ndef evaluate(path):\n    import no_such_package"
     )
     notes = folder_problem(write(tmp_path / "maybe", OPENEVOLVE, evaluator=evaluator)).notes
-    assert any(note.startswith("evaluator.py needs cupy") and note.endswith("if it comes to that") for note in notes)
+    assert any(
+        note.startswith("evaluator.py needs cupy") and note.endswith("this matters only if it is imported")
+        for note in notes
+    )
     assert any("no_such_package" in note for note in notes)
 
 
@@ -262,7 +265,10 @@ def test_what_may_be_missing_is_a_note(tmp_path: Path) -> None:
 def test_an_import_that_may_fail_or_is_only_made_in_some_cases_is_a_note(tmp_path: Path, imported: str) -> None:
     evaluator = f"{imported}\ndef evaluate(path):\n    pass\n"
     notes = folder_problem(write(tmp_path / "maybe", OPENEVOLVE, evaluator=evaluator)).notes
-    assert any(note.startswith("evaluator.py needs cupy") and note.endswith("if it comes to that") for note in notes)
+    assert any(
+        note.startswith("evaluator.py needs cupy") and note.endswith("this matters only if it is imported")
+        for note in notes
+    )
 
 
 def test_an_import_under_another_with_is_needed(tmp_path: Path) -> None:
@@ -276,7 +282,7 @@ def test_of_several_programs_it_takes_the_one_in_python(tmp_path: Path) -> None:
     assert folder_problem(folder).file == "initial_program.py"
     (folder / "initial_program.py").unlink()
     (folder / "initial_program.rs").write_text("fn main() {}")
-    with pytest.raises(InputError, match=r"which is the program\? there are initial_program.md, initial_program.rs"):
+    with pytest.raises(InputError, match=r"several files could be the program: initial_program.md, initial_program.rs"):
         folder_problem(folder)
 
 

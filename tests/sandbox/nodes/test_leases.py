@@ -479,7 +479,9 @@ def test_where_no_node_of_the_class_that_measures_is_left_measurements_fail_and_
             scene.cluster.machines = {}
             scene.cluster.nodes["2"].kill()
             assert (await scene.run(2.0)).result == 2.0
-            with pytest.raises(BackendUnreachableError, match=f"measured on nodes with 'another'.* with {PROCESSOR}"):
+            with pytest.raises(
+                BackendUnreachableError, match=f"measured on nodes with 'another'.* all nodes here have {PROCESSOR}"
+            ):
                 await scene.measure(3.0)
             assert (await scene.run(4.0)).result == 4.0
 

@@ -235,7 +235,7 @@ async def test_a_run_says_what_it_waits_for_and_when_that_has_come(tmp_path: Pat
         run.wait()
     said = output.read_text()
     assert run.returncode == 0, said
-    assert "the first is waited for as long as it takes, Ctrl-C cancels them" in said
+    assert "the run waits for the first as long as it takes, and Ctrl-C cancels them" in said
     assert "Slurm: jobs at work: 1 of 1\n" in said
 
 

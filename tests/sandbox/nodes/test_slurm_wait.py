@@ -10,7 +10,7 @@ from flowevolve._util import clock
 from flowevolve.sandbox.nodes.slurm_wait import Wait
 
 JOBS = ["12", "13"]
-FIRST = "the first is waited for as long as it takes, Ctrl-C cancels them"
+FIRST = "the run waits for the first as long as it takes, and Ctrl-C cancels them"
 
 
 def told(*at_work: int, every: float = 2.0, jobs: list[str] = JOBS) -> list[str]:
