@@ -92,7 +92,7 @@ class LocalEmbedder:
 
     def __init__(self, model: str = LOCAL_MODEL) -> None:
         if find_spec("model2vec") is None:
-            raise InputError("embedder 'local': needs model2vec; pip install 'flowevolve[memory]', or embed by a role")
+            raise InputError("embedder 'local' needs model2vec; pip install 'flowevolve[memory]', or embed by a role")
         self.name = f"model2vec {model}"
         self._model = model
         self._loaded: StaticModel | None = None

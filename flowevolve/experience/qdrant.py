@@ -46,7 +46,7 @@ def in_folder(folder: Path) -> QdrantClient:
         raise InputError(f"memory {folder}: the folder can't be used: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
         raise InputError(
-            f"memory {folder}: what is there can't be read: {one_line(error)}; name another folder"
+            f"memory {folder}: what is in the folder can't be read: {one_line(error)}; name another folder"
         ) from None
 
 
@@ -59,7 +59,7 @@ def at_server(url: str, api_key: str | None) -> QdrantClient:
     try:
         return QdrantClient(url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False)
     except ValueError as error:
-        raise InputError(f"memory {url}: no address of a Qdrant server: {one_line(error)}") from None
+        raise InputError(f"memory {url}: this is not the address of a Qdrant server: {one_line(error)}") from None
 
 
 class Collection:
@@ -150,8 +150,8 @@ class Collection:
         size = params.size if isinstance(params, VectorParams) else None
         if size != length:
             raise InputError(
-                f"{self._where} has vectors of length {size}, and the embedder {self._embedder!r} makes such of length "
-                f"{length}; use another collection or location"
+                f"{self._where} has vectors of length {size}, but the embedder {self._embedder!r} makes vectors of "
+                f"length {length}; use another collection or location"
             )
 
 

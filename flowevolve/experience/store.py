@@ -71,7 +71,7 @@ class GlobalMemory:
                 another embedder's vectors, or qdrant-client or what the embedder needs is missing.
         """
         if find_spec("qdrant_client") is None:
-            raise InputError("global memory: needs qdrant-client; pip install 'flowevolve[memory]'")
+            raise InputError("global memory needs qdrant-client; pip install 'flowevolve[memory]'")
         await embedder.load()
         where = str(location)
         store = await in_thread(_connect, where, collection, embedder.name, api_key)

@@ -40,5 +40,5 @@ def read_templates(folder: Path | None, max_tokens: int, max_text_tokens: int = 
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{where}: can't be read: {error}") from error
     if not own:
-        raise InputError(f"{where}: has no template, which is a file named NAME{_ENDING}")
+        raise InputError(f"{where}: there is no template in this folder; a template is a file named NAME{_ENDING}")
     return SHIPPED.replaced(own, where, max_tokens, max_text_tokens)

@@ -122,7 +122,7 @@ async def test_vectors_of_another_length_are_refused(kind: str, tmp_path: Path) 
             await add(memory, LOOPS)
         async with GlobalMemory.open(where, Short()) as memory:
             for attempt in (search(memory, "loops"), add(memory, CALLS)):
-                with pytest.raises(InputError, match="vectors of length 256, and the embedder 'hashing' makes"):
+                with pytest.raises(InputError, match="vectors of length 256, but the embedder 'hashing' makes"):
                     await attempt
 
 
@@ -150,7 +150,7 @@ async def test_a_file_is_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["no JSON", json.dumps([1])])
 async def test_a_folder_of_something_else_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "meta.json").write_text(content)
-    with pytest.raises(InputError, match="what is there can't be read"):
+    with pytest.raises(InputError, match="what is in the folder can't be read"):
         async with memory_in("folder", tmp_path):
             pass
 

@@ -28,7 +28,7 @@ def test_a_folder_has_templates_in_place_of_the_shipped_ones(tmp_path: Path) -> 
     [
         ("reflekt.md", REFLECT, "there is no template 'reflekt'; there are "),
         ("reflect.md", "{text}", "template 'reflect' lacks the field {component}"),
-        ("reflect.txt", REFLECT, "has no template, which is a file named NAME.md"),
+        ("reflect.txt", REFLECT, "there is no template in this folder; a template is a file named NAME.md"),
         ("reflect.md", b"\xff", "can't be read"),
     ],
 )
