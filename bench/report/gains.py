@@ -288,8 +288,8 @@ def merging_peer(content: Content) -> str:
     found = _simulated(content)
     if not all(workloads(rows, MERGING_PEER, BASE) for rows in found) or not _in_real_time(found):
         return ""
-    sooner, of = _ahead(found, MERGING_PEER, "stream_real", "seconds")
-    cheaper, _ = _ahead(found, MERGING_PEER, "stream_real", "tokens")
+    sooner, of = _for_less(found, MERGING_PEER, "stream_real", "seconds")
+    cheaper, _ = _for_less(found, MERGING_PEER, "stream_real", "tokens")
     return PEER.format(
         times=_medians(found, MERGING_PEER),
         tokens=_medians(found, MERGING_PEER, spent="tokens"),
@@ -303,7 +303,7 @@ def merging_peer(content: Content) -> str:
     )
 
 
-def _ahead(found: Sequence[Rows], method: str, other: str, spent: Spent) -> tuple[int, int]:
+def _for_less(found: Sequence[Rows], method: str, other: str, spent: Spent) -> tuple[int, int]:
     """On how many workloads a method reaches gepa's last score for less than another, and on how many both do."""
     pairs = [
         (timed.median, others[name].median)
@@ -332,8 +332,8 @@ def aiming_for_time(content: Content) -> str:
     found = _simulated(content)
     if not all(workloads(rows, "stream_time", "stream", BASE) for rows in found):
         return ""
-    sooner, of = _ahead(found, "stream_time", "stream", "seconds")
-    cheaper, _ = _ahead(found, "stream_time", "stream", "tokens")
+    sooner, of = _for_less(found, "stream_time", "stream", "seconds")
+    cheaper, _ = _for_less(found, "stream_time", "stream", "tokens")
     return AIM.format(
         times=_on_each(found, "stream_time"),
         ours=_on_each(found, "stream"),
