@@ -69,10 +69,13 @@ class Bucket:
 
 @dataclass(slots=True)
 class SentRequest:
-    """A sent request: its time, its estimated tokens, and the totals of requests and tokens sent up to it."""
+    """A sent request: its time, its estimated tokens, the refusals it allowed (at most `TOLERATED`), and the totals of
+    requests and tokens sent up to it.
+    """
 
     at: float
     tokens: float
+    tolerated: float
     requests_taken: float
     tokens_taken: float
 
@@ -152,17 +155,18 @@ class ModelRates:
 
     def take(self, now: float, tokens: float) -> SentRequest:
         """Count a request that is about to be sent."""
-        self._tolerance = min(MOST_TOLERATED, self._tolerance + TOLERATED)
+        tolerated = min(TOLERATED, MOST_TOLERATED - self._tolerance)
+        self._tolerance += tolerated
         self._take("requests", 1.0)
         if tokens:
             self._take("tokens", tokens)
         if self._first_sent == inf:
             self._first_sent = now
-        return SentRequest(now, tokens, self._taken["requests"], self._taken["tokens"])
+        return SentRequest(now, tokens, tolerated, self._taken["requests"], self._taken["tokens"])
 
     def give_back(self, sent: SentRequest) -> None:
         """Take back a request that was not sent after all."""
-        self._tolerance = max(0.0, self._tolerance - TOLERATED)
+        self._tolerance = max(0.0, self._tolerance - sent.tolerated)
         self._take("requests", -1.0)
         self._take("tokens", -sent.tokens)
 

@@ -218,3 +218,13 @@ def test_requests_that_were_not_sent_make_no_refusal_bearable() -> None:
     for _ in range(50):
         rates.give_back(rates.take(0.0, 0.0))
     assert rates.refused(rates.take(1.0, 0.0), 1.0, None), "one of one is a storm"
+
+
+def test_requests_that_were_not_sent_cost_nothing_of_what_earlier_ones_allowed() -> None:
+    rates = ModelRates()
+    for _ in range(round(MOST_TOLERATED / TOLERATED) + 1):
+        rates.take(0.0, 0.0)
+    for sent in [rates.take(1.0, 0.0) for _ in range(50)]:
+        rates.give_back(sent)
+    refusals = [rates.refused(rates.take(1.0, 0.0), 1.0, None) for _ in range(int(MOST_TOLERATED))]
+    assert not any(refusals), "as many are bearable as without those that were not sent"
