@@ -4,10 +4,10 @@ for what they may not return.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from typing import Literal
 
-from flowevolve._util.errors import EngineError, InputError, StageError, said
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, said
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_body import check_readable
@@ -102,6 +102,40 @@ def best_of(algorithm: Algorithm) -> Candidate | None:
     if best is None or isinstance(best, Candidate):
         return best
     raise EngineError(f"best() returned a {type(best).__name__}; return the best candidate itself, or None")
+
+
+def frontier_of(algorithm: Algorithm) -> Sequence[Candidate]:
+    """The algorithm's frontier.
+
+    Raises:
+        EngineError: if the algorithm returns anything but candidates.
+    """
+    frontier: object = algorithm.frontier()
+    if not isinstance(frontier, Iterable):
+        raise EngineError(f"frontier() returned a {type(frontier).__name__}; return a list of candidates")
+    found = []
+    for each in frontier:
+        if not isinstance(each, Candidate):
+            raise EngineError(f"frontier() has a {type(each).__name__} in it; return the candidates themselves")
+        found.append(each)
+    return found
+
+
+def best_and_frontier(
+    algorithm: Algorithm, failure: FlowevolveError | None
+) -> tuple[Candidate | None, Sequence[Candidate]]:
+    """The best candidate and the frontier at the end of a run; none if the algorithm can't name them and is what the
+    run failed by.
+
+    Raises:
+        EngineError: if the algorithm can't name them, and the run didn't fail by it.
+    """
+    try:
+        return best_of(algorithm), frontier_of(algorithm)
+    except Exception as error:
+        if isinstance(failure, EngineError):
+            return None, ()
+        raise algorithm_error(algorithm, error) from error
 
 
 def stage_error(algorithm: Algorithm, stage: str, item: Item[object], error: Exception) -> StageError:

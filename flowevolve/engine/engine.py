@@ -28,7 +28,7 @@ from flowevolve.core.policies import Allocation, FlowBound, StalenessPolicy, Sto
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
 from flowevolve.core.templates import Templates
-from flowevolve.engine.contract import Mode, algorithm_error, check_gathering
+from flowevolve.engine.contract import Mode, algorithm_error, best_of, check_gathering, frontier_of
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.fruitless import MOST_IN_VAIN
@@ -223,12 +223,12 @@ class Engine:
 
     @property
     def best(self) -> Candidate | None:
-        return self._algorithm.best()
+        return best_of(self._algorithm)
 
     @property
     def frontier(self) -> Sequence[Candidate]:
         """The candidates that no other one beats in every respect, as the algorithm sees it."""
-        return self._algorithm.frontier()
+        return frontier_of(self._algorithm)
 
     async def run(self) -> RunReport:
         """Run to the end. A failure of the backend or the task is put into the report; other errors are raised.

@@ -25,6 +25,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED, TIME
+from flowevolve.engine.contract import best_of
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.lockstep import Lockstep
@@ -95,7 +96,7 @@ class Lifecycle:
         dispatcher = self._dispatcher
         before = self._interrupted = await in_thread(recover, self._algorithm, dispatcher.graph, history)
         dispatcher.load(before)
-        best = self._algorithm.best()
+        best = best_of(self._algorithm)
         dispatcher.log(
             RunResumed(
                 dispatcher.pool.version,

@@ -18,13 +18,13 @@ from flowevolve._util.logger import RUN, logger
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.run import Config, modules_beside
-from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import OnMachines, Task
+from flowevolve.engine.contract import best_and_frontier
 from flowevolve.engine.engine import Engine, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
@@ -209,7 +209,7 @@ class _Opened:
         by_model = clients.by_model()
         confirmed = list(report.pool.snapshot().candidates(vetoed=True))
         seed = next((each for each in confirmed if each.operator == "seed"), None)
-        best, frontier = _best_and_frontier(algorithm, report)
+        best, frontier = best_and_frontier(algorithm, report.error)
         if best is None and confirmed and report.error is None:
             why = "best() knows of none of the pool's candidates; are all archives of the algorithm in self.archives?"
             logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
@@ -249,18 +249,6 @@ class _Opened:
             await self.keeping.settled()
             self.keeping.write_result(result.to_json())
         return result
-
-
-def _best_and_frontier(algorithm: Algorithm, report: RunReport) -> tuple[Candidate | None, Sequence[Candidate]]:
-    """The best candidate and the frontier; none if they are of the wrong type, or the algorithm, at fault, raises."""
-    try:
-        best, frontier = algorithm.best(), algorithm.frontier()
-        known = all(isinstance(each, Candidate) for each in (*frontier, *([] if best is None else [best])))
-    except Exception:
-        if not isinstance(report.error, EngineError):
-            raise
-        known = False
-    return (best, frontier) if known else (None, ())
 
 
 def _interval(candidate: Candidate) -> Interval | None:

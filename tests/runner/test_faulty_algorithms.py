@@ -54,6 +54,16 @@ class WrongBest(Climb):
         return None if self.archive.best is None else self.archive.best.mean_score
 
 
+class WrongFrontier(Climb):
+    def frontier(self) -> Any:
+        return [each.id for each in super().frontier()]
+
+
+class FailingFrontier(Climb):
+    def frontier(self) -> Any:
+        raise LookupError("no front")
+
+
 class FailingGap(Climb):
     def gap(self, item: fe.Item[object], pool: object) -> int:
         raise LookupError("no gap")
@@ -97,6 +107,30 @@ def test_it_is_told_in_one_line_and_the_run_has_failed(kind: type[Climb], said: 
     overview = read_overview(tmp_path)
     assert (overview.state, overview.error) == ("failed", str(caught.value))
     assert read_result(tmp_path)["stop_reason"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (WrongFrontier, r"frontier\(\) has a str in it; return the candidates themselves"),
+        (FailingFrontier, r"LookupError: no front \(test_faulty_algorithms\.py, line \d+\)"),
+    ],
+)
+def test_a_frontier_that_can_not_be_shown_is_told_in_one_line_and_the_result_comes_when_it_is_mended(
+    kind: type[Climb], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def go() -> None:
+        await run(config(kind), out=tmp_path)
+
+    async def go_on() -> fe.Result:
+        return await fe.resume(tmp_path)
+
+    with pytest.raises(fe.EngineError, match=f"^algorithm 'climb': {said}$"):
+        clock.run(go, clock="virtual")
+    monkeypatch.setattr(kind, "frontier", Climb.frontier)
+    result = clock.run(go_on, clock="virtual")
+    assert result.best is not None
+    assert [each.id for each in result.frontier] == [result.best.id]
 
 
 def test_the_run_goes_on_when_it_is_mended(tmp_path: Path) -> None:
