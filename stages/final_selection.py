@@ -3,8 +3,8 @@
 The best candidate by validation was also lucky there: of many candidates that are compared on the same examples, the
 highest mean is biased upwards. So if the best candidate's lead may be due to chance, the closest candidates are run on
 examples on which no candidates were compared as a whole: training examples that are not in the validation set. If there
-are too few of those, the candidates are run on validation examples again, if scores vary between repeats. The test
-split is not touched.
+are too few of those, the candidates are run on validation examples again, if scores vary between repeats. Examples on
+which the server did not answer all of them are left out. The test split is not touched.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from flowevolve.core.event_kinds import ItemDone, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.pool import Candidate
-from flowevolve.core.task import Dataset, Example
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.core.task import Dataset, Example, Rollout
+from flowevolve.stages.rollouts import Rollouts, UnansweredRollout
 
 MOST_SHARE = 0.05
 """The largest share that final selection takes of a limit, and of the rollouts that the run has made."""
@@ -164,9 +164,13 @@ class FinalSelection:
                 ran = await run_all([partial(rollouts.run, each, part, split, context) for each in left])
             except (OverBudgetError, TaskFailedError):
                 return  # there is no room, or the task fails on all of them, which tells nothing
+            answered = _answered(ran)
+            if not answered:
+                return  # the server is out of order, which tells nothing
             for each, done in zip(left, ran, strict=True):
-                scores[each.id] += [rollout.score.value for rollout in done]
-            if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in part] for each in left):
+                scores[each.id] += [done[place].score.value for place in answered]
+            again = [part[place] for place in answered]
+            if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in again] for each in left):
                 return  # scores don't vary between repeats
             context.decide(FreshScore, lambda: _choice(finalists, scores, split))
             left = _still_open(left, scores)
@@ -176,6 +180,14 @@ class FinalSelection:
 
 def _text(example: Example) -> str:
     return json.dumps(example.data, sort_keys=True, default=str)
+
+
+def _answered(ran: Sequence[Sequence[Rollout]]) -> list[int]:
+    """The places of the examples on which all finalists got an answer. The others count for none of them: a failure of
+    the server is no score, and finalists are compared on the same examples.
+    """
+    together = enumerate(zip(*ran, strict=True))
+    return [place for place, each in together if not any(isinstance(done, UnansweredRollout) for done in each)]
 
 
 def _finalists(best: Candidate, confirmed: Iterable[Candidate], most: int) -> list[Candidate]:

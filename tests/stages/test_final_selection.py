@@ -14,7 +14,7 @@ from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import NO_EMISSIONS
-from flowevolve.core.model import Message
+from flowevolve.core.model import Message, UnreachableError
 from flowevolve.core.pool import Add
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.engine import Engine
@@ -157,6 +157,36 @@ def test_who_is_behind_for_sure_is_left_out_of_later_rounds(monkeypatch: pytest.
     report, _ = ended(algorithm)
     assert name_of(algorithm) == "good"
     assert report.spent.rollouts - SPENT < 2 * 30
+
+
+class Unreachable(Guessing):
+    """Gets no answer for one candidate on each ``step``-th training example."""
+
+    def __init__(self, name: str, step: int) -> None:
+        super().__init__()
+        self._name, self._step = name, step
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        row = int(example.id.lstrip("trainvl"))
+        if artifact["prompt"] == self._name and example.id.startswith("train") and row % self._step == 0:
+            raise UnreachableError("connection refused")
+        return await super().rollout(artifact, example, llm)
+
+
+def test_an_example_on_which_the_server_did_not_answer_counts_for_nobody() -> None:
+    algorithm = Ending(Unreachable("good", 2))
+    ended(algorithm)
+    found = chosen(algorithm)
+    assert name_of(algorithm) == "good"
+    assert found.score > 0.6
+    assert 0 < found.examples < 30
+
+
+def test_nothing_is_chosen_where_the_server_did_not_answer_at_all() -> None:
+    algorithm = Ending(Unreachable("good", 1))
+    ended(algorithm)
+    assert algorithm.final.chosen is None
+    assert name_of(algorithm) == "lucky", "the best by validation"
 
 
 def test_training_examples_that_validation_has_too_are_not_fresh() -> None:
