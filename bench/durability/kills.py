@@ -14,7 +14,6 @@ import shutil
 import sqlite3
 import subprocess
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -29,6 +28,7 @@ from bench.durability.compaction import compact_or_kill
 from bench.durability.counts import Counts, count
 from bench.durability.moments import events_in, program_runs, what_it_did
 from bench.durability.runs import COMMAND, CONCURRENCY, KEY, KILLED_RUNS, server_process, write_config
+from bench.durability.server_log import ServerLog
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
@@ -305,13 +305,13 @@ class _Run:
             else:
                 self._fault(f"after {mark.process} the journal went on with {resumed.kind}")
             counts.lost_candidates += lost
-        served = _Served(log, self._directory.name)
+        served = ServerLog(log, self._directory.name)
         self._note_keys()
         keys = [self._keys[call.id] for call in calls]
         for mark in self._marks:
             self._check_payments(mark, frozenset(keys[: mark.calls]), served)
 
-    def _check_payments(self, mark: Mark, kept: frozenset[str], served: _Served) -> None:
+    def _check_payments(self, mark: Mark, kept: frozenset[str], served: ServerLog) -> None:
         """Check what was asked for again after a kill: none of the calls in the journal may be, and of the others only
         those in flight.
         """
@@ -330,46 +330,6 @@ class _Run:
         counts.in_flight += in_flight
         if len(repeated) > min(in_flight, CONCURRENCY):
             self._fault(f"{len(repeated)} answers to {mark.process} were paid again, and {in_flight} calls in flight")
-
-
-class _Served:
-    """What the server's log says about one run, by the process that sent the request."""
-
-    def __init__(self, log: Path, run: str) -> None:
-        self._lines: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        for line in log.read_text(encoding="ascii").splitlines():
-            what, process, key = line.split(" ")
-            if process.startswith(f"{run}/"):
-                self._lines[process].append((what, key))
-
-    def begun_after(self, process: str) -> frozenset[str]:
-        """The keys of the requests that later processes of the run made."""
-        number = int(process.rpartition("/")[2])
-        return frozenset(
-            key
-            for name, lines in self._lines.items()
-            if int(name.rpartition("/")[2]) > number
-            for what, key in lines
-            if what == "begun"
-        )
-
-    def finished(self, process: str) -> dict[str, int]:
-        """The keys of the requests of a process that were answered, each with the number of calls it began after the
-        answer.
-
-        If it began more calls than may be in flight at a time, the answer has certainly arrived.
-        """
-        later, finished = 0, dict[str, int]()
-        for what, key in reversed(self._lines[process]):
-            later += what == "begun"
-            if what == "ended":
-                finished[key] = later
-        return finished
-
-    def in_flight(self, process: str, kept: frozenset[str]) -> int:
-        """How many calls a process had begun that are not in its journal."""
-        lines = Counter(self._lines[process])
-        return sum(1 for what, key in lines if what == "begun" and key not in kept)
 
 
 def _extent(journal: Path, events: int | None = None, calls: int | None = None) -> tuple[int, int, bytes]:

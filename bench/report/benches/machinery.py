@@ -84,6 +84,7 @@ MACHINERY: Sequence[Bench] = (
             "flowevolve/engine",
             "flowevolve/runner/resume.py",
             "bench/durability/kills.py",
+            "bench/durability/server_log.py",
         ),
         full="--soak 30",
     ),
