@@ -8,6 +8,9 @@ from pathlib import Path
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import StoppingSettings
 from flowevolve.core.budget import Budget
+from flowevolve.core.event_kinds import FlowOpened, ItemTaken, RunResumed, RunStopping
+from flowevolve.core.events import Event
+from flowevolve.core.stop_reasons import TARGET_SCORE, StopReason
 from flowevolve.runner.overview import read_overview
 
 
@@ -33,6 +36,8 @@ def check_room(budget: Budget, directory: Path) -> None:
 
 def advice(ended: str, budget: Budget) -> str:
     """Advice on how to go on with a run that ended for this reason."""
+    if ended == TARGET_SCORE:
+        return "; to go on with it, give it a higher target: --set budget.target_score=…"
     if ended in Budget.model_fields:
         return f"; to go on with it, give it more, such as --set budget.{_setting(ended, budget)}=…"
     if ended in StoppingSettings.model_fields:
@@ -45,3 +50,24 @@ def _setting(limit: str, budget: Budget) -> str:
     add up.
     """
     return limit if limit in budget.model_dump(exclude_none=True) else "minutes"
+
+
+class Resumption:
+    """Notes whether a resumed run stopped before it began anything, as what stopped it had been reached before."""
+
+    def __init__(self) -> None:
+        self.reached_before = False
+        self._untouched = False
+        """Whether the run was resumed, and nothing has been begun since."""
+
+    def event(self, event: Event) -> None:
+        """An event sink."""
+        match event.body:
+            case RunResumed():
+                self._untouched = True
+            case RunStopping(reason=reason):
+                self.reached_before = self._untouched and not StopReason(reason).leaves_work
+            case ItemTaken():
+                self._untouched = False
+            case FlowOpened(phase=False):  # somebody may have raised the budget that had stopped it
+                self._untouched = self.reached_before = False

@@ -49,6 +49,7 @@ from flowevolve.telemetry.result_words import (
     how_many_failed,
     no_better,
     perfect_minibatches,
+    reached_before,
     stopped_by,
     tested_on,
     too_little,
@@ -110,6 +111,8 @@ class Result:
     """How many replies the token limit cut off since the last resume, by role, for roles with any."""
     failed_rollouts: FailedRollouts = field(default_factory=FailedRollouts)
     """How many rollouts got no score, for lack of an answer or because of an error in the task's code."""
+    reached_before: bool = False
+    """Whether what stopped the run had been reached before it was resumed, so that nothing new was begun."""
 
     @property
     def report(self) -> RunReport:
@@ -246,6 +249,7 @@ class Result:
             "backend": self.backend,
             "simulated": self.simulated,
             "stop_reason": self.stop_reason,
+            **({"reached_before": True} if self.reached_before else {}),
             "error": None if report.error is None else str(report.error),
             "wall_seconds": round(self.wall_seconds, 3),
             "seed_score": self.seed_score,
@@ -291,7 +295,7 @@ class Result:
         return f"<Result {'; '.join([result, *self._troubles(table)])}>"
 
     def _stopped_by(self, table: Mapping[str, object], after: str = "") -> str:
-        return stopped_by(self.stop_reason, perfect_minibatches(table), after)
+        return stopped_by(self.stop_reason, perfect_minibatches(table), f"{after}{reached_before(table)}")
 
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
         """Warnings about the run's calls and rollouts, in words."""
@@ -378,6 +382,7 @@ class Result:
             score_trust=read_trust(table),
             cut_replies=read_cut(llm.get("cut_replies")),
             failed_rollouts=FailedRollouts.read(table.get("failed_rollouts")),
+            reached_before=table.get("reached_before", False),
         )
 
 

@@ -188,7 +188,12 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             if exact and before.ended is None and not before.was_touched:
                 return await run_plan(planned, lambda: _Rerun(keeping, recorded), request.watchers, request.side_task)
             history = await in_thread(RunHistory, recorded)
-            return await run_plan(planned, lambda: keeping, request.watchers, request.side_task, history)
+            result = await run_plan(planned, lambda: keeping, request.watchers, request.side_task, history)
+    if result.reached_before:
+        how = advice(result.stop_reason, wanted.budget)
+        ended = f"what ends the run had been reached before ({result.stop_reason.said})"
+        request.note(f"{directory}: nothing new was begun, as {ended}{how}")
+    return result
 
 
 def _measuring_alike(config: Config, start: RunStarted) -> Config:

@@ -36,6 +36,7 @@ from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.scheduler import Scheduler, SchedulerStats
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
+from flowevolve.runner.ended_runs import Resumption
 from flowevolve.runner.held_out import hold_out, hold_out_or_leave
 from flowevolve.runner.llm import check_roles, open_response_cache
 from flowevolve.runner.plan import Plan, ProvidedObjects, flows_of, in_use, make_plan, start_of
@@ -195,6 +196,7 @@ class _Opened:
     keeping: RunRecord | None
     history: History | None
     trust: ScoreTrust | None
+    resumption: Resumption
     side_tasks: Sequence[SideTask]
     """Tasks to run alongside the engine."""
 
@@ -244,6 +246,7 @@ class _Opened:
             held_out=held_out,
             directory=None if self.keeping is None else self.keeping.path,
             score_trust=self.trust,
+            reached_before=self.resumption.reached_before,
         )
         if self.keeping is not None:
             await self.keeping.settled()
@@ -284,7 +287,8 @@ async def _opened(
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
         events = make_event_log(history)
-        for sink in [*([keeping.event] if keeping is not None else []), *watchers.events]:
+        resumption = Resumption()
+        for sink in [resumption.event, *([keeping.event] if keeping is not None else []), *watchers.events]:
             events.subscribe(sink)
         if isinstance(plan.task, OnMachines):
             plan.task.log_machines(events.emit)
@@ -302,7 +306,7 @@ async def _opened(
         side_tasks = [*clients.side_tasks, page.side_task]
         if watchers.ticks:
             side_tasks.append(partial(watchers.tick, clients.scheduler))
-        yield _Opened(plan, engine, clients, keeping, history, trust, side_tasks)
+        yield _Opened(plan, engine, clients, keeping, history, trust, resumption, side_tasks)
 
 
 def _make_engine(

@@ -18,6 +18,11 @@ def stopped_by(reason: str, perfect: int, after: str = "") -> str:
     return f"{said}: there was nothing left to improve in {perfect:,} minibatches"
 
 
+def reached_before(result: Mapping[str, Any]) -> str:
+    """Words for a resumed run that had reached before what ended it; empty for any other."""
+    return ", reached before the run was resumed" if result.get("reached_before") else ""
+
+
 def too_little(result: Mapping[str, Any]) -> str:
     """Words for a run whose budget was used up before the first proposal; empty for any other."""
     reason = StopReason(result["stop_reason"])

@@ -20,6 +20,7 @@ from flowevolve.telemetry.result_words import (
     how_many_failed,
     no_better,
     perfect_minibatches,
+    reached_before,
     stopped_by,
     tested_on,
     too_little,
@@ -54,7 +55,7 @@ def _run(result: Mapping[str, object]) -> Rows:
     yield "backend", f"{result['backend']}{simulated}"
     if replayed := _table(result.get("replay")):
         yield "replay", _replies(replayed)
-    after = f" after {_number(result['wall_seconds']):.1f} s"
+    after = f" after {_number(result['wall_seconds']):.1f} s{reached_before(result)}"
     yield "stopped by", stopped_by(str(result["stop_reason"]), perfect_minibatches(result), after)
 
 

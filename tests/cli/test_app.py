@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,16 @@ def test_a_resumed_run_is_told_by_the_limits_that_somebody_had_raised(config: Pa
     assert done.returncode == 0, done.stderr
     assert "% of 40 proposals" in done.stdout
     assert "% of 3 proposals" not in done.stdout
+
+
+def test_a_resumed_run_that_ends_at_once_says_why_and_how_to_go_on(config: Path) -> None:
+    clock.run(partial(fe.run, load_config(config), out=config.parent / "out"), clock="virtual")
+    done = flowevolve("resume", "out", "--set", "algorithm.max_in_flight=2", cwd=config.parent)
+    assert done.returncode == 0, done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "note: out: nothing new was begun" in said
+    assert "--set budget.proposals=…" in said
+    assert "s, reached before the run was resumed" in said
 
 
 def test_a_task_beside_the_configuration_is_found(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 import flowevolve as fe
 from bench._lib.house_style import make_rows
@@ -154,6 +155,32 @@ def test_a_run_that_has_ended_goes_on_with_a_score_to_reach_whatever_that_is(tmp
     run(tmp_path)
     after, _ = resume(tmp_path, "budget.proposals=12", "budget.target_score=-0.5")
     assert after.report.stop_reason == "target_score"
+
+
+def test_a_run_that_had_reached_its_target_before_says_so_and_what_to_do(tmp_path: Path) -> None:
+    first = run(tmp_path, budget={"proposals": 8, "target_score": -0.5})
+    assert not first.reached_before
+    with capture_logs() as logs:
+        again, _ = resume(tmp_path, "budget.proposals=12")
+    (note,) = [record["note"] for record in logs if record["event"] == "resume.note"]
+    assert note == (
+        f"{tmp_path}: nothing new was begun, as what ends the run had been reached before (the target score); to go on "
+        "with it, give it a higher target: --set budget.target_score=…"
+    )
+    assert (again.stop_reason, again.proposals) == ("target_score", first.proposals)
+    assert "stopped by the target score, reached before the run was resumed" in repr(again)
+    assert fe.Result.load(tmp_path).reached_before
+    after, _ = resume(tmp_path, "budget.target_score=2")
+    assert (after.stop_reason, after.reached_before) == ("proposals", False)
+
+
+def test_a_run_whose_budget_had_been_used_up_says_so_though_other_settings_have_changed(tmp_path: Path) -> None:
+    run(tmp_path)
+    with capture_logs() as logs:
+        again, _ = resume(tmp_path, "algorithm.max_in_flight=3")
+    assert again.reached_before
+    (note,) = [record["note"] for record in logs if record["event"] == "resume.note"]
+    assert note.endswith("(the limit on proposals); to go on with it, give it more, such as --set budget.proposals=…")
 
 
 def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:
@@ -456,6 +483,7 @@ def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> No
     assert again.proposals >= first.proposals, "what the limit had cut off may be finished"
     once_more = script()
     assert once_more.llm.requests == again.llm.requests, "nothing new is begun"
+    assert "stopped by the time limit, reached before the run was resumed" in repr(once_more)
     with pytest.raises(InputError, match=r"has ended \(the time limit\).*--set budget\.minutes=…"):
         resume(tmp_path, task=rules(6))
 
