@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bench.simtest.bounds import Bounds
+from bench.simtest.item_books import Live, StageBooks
 from bench.simtest.pool_books import PoolBooks
 from bench.simtest.record import Fact
 from bench.simtest.rules import Fault, Rule
@@ -45,34 +46,6 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
 from flowevolve.core.server_event_kinds import AdmissionChanged
-
-
-@dataclass
-class Live:
-    """An item that was begun and has not ended."""
-
-    stage: str
-    flow: int
-    version: int
-    derives: tuple[str, ...]
-    repairs: int = 0
-    state: Literal["waiting", "taken", "discard", "repair"] = "waiting"
-    ticket: bool = False
-    children: int = 0
-    again: bool = False
-    """Whether the work on it was interrupted and is done again."""
-
-
-@dataclass
-class StageBooks:
-    """What went through one stage."""
-
-    taken: int = 0
-    consumed: int = 0
-    discarded: int = 0
-    gaps: int = 0
-    rollouts: int = 0
-    tokens: int = 0
 
 
 @dataclass
