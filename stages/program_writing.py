@@ -117,7 +117,8 @@ class _Call:
 
         def read(reply: str) -> ReadProgram:
             replies.append(reply)
-            return read_child(read_description(reply)[1], parent.artifact, self.form, all_edits=self.writing.all_edits)
+            said, writing = read_description(reply)[1], self.writing
+            return read_child(said, parent.artifact, self.form, all_edits=writing.all_edits, entry=writing.entry)
 
         try:
             child = await ask(
@@ -144,7 +145,7 @@ class _Call:
         parent, context = self.parent, self.context
         wrote = await proposer.write(parent, self.others, prompt, context)
         try:
-            check_child(wrote.files, parent.artifact)
+            check_child(wrote.files, parent.artifact, self.writing.entry)
         except UnparsableReplyError as error:
             refused = ReplyUnparsable(
                 context.stage,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flowevolve._util.settings import Settings
+from flowevolve.programs.problem import Problem, entry_of
 from flowevolve.stages.command import CommandProposer, ProposerSettings
 from flowevolve.stages.forms import Forms, FormSetting, FormWeights
 from flowevolve.stages.novelty import Novelty, NoveltySettings
@@ -23,6 +24,8 @@ class Writing:
     """What the model is asked for."""
     proposer: CommandProposer | None = None
     """The command that writes programs; if None, LLM roles do."""
+    entry: str = ""
+    """The function that the task calls in programs, if it says which: what has lost it is no program."""
 
     @property
     def tries(self) -> int:
@@ -54,11 +57,12 @@ class WritingSettings(Settings):
         """The LLM roles that these settings call."""
         return self.novelty.roles
 
-    def writing(self, statement: str) -> Writing:
-        """How programs are written for a task with this statement.
+    def writing(self, problem: Problem) -> Writing:
+        """How programs are written for this problem.
 
         Raises:
             InputError: if something that the settings require is not installed.
         """
-        forms = Forms(self.form, self.forms)
-        return Writing(self.all_edits, self.novelty.make(statement), forms, self.proposer.make(statement))
+        forms, statement = Forms(self.form, self.forms), problem.statement
+        novelty, proposer = self.novelty.make(statement), self.proposer.make(statement)
+        return Writing(self.all_edits, novelty, forms, proposer, entry_of(problem))

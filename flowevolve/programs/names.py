@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import warnings
 
+DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "setattr", "NameError"})
+"""A program with one of these may use names that it does not define, or define names that it does not bind."""
+
 
 def parsed(source: str) -> ast.Module | None:
     """The syntax tree of a source; None if it is not valid Python."""
@@ -70,6 +73,21 @@ def names_set_globally(node: ast.stmt) -> set[str]:
     """The names that a definition declares ``global`` and may bind: an overestimate is safe."""
     declared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
     return declared & names_bound_within(node) if declared else declared
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether a program has a function or class of this name, outside of any other."""
+    tree = parsed(source)
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return tree is not None and any(isinstance(node, definitions) and node.name == name for node in tree.body)
+
+
+def may_bind(source: str, name: str) -> bool:
+    """Whether a program may bind a name in whatever way: an overestimate is safe."""
+    tree = parsed(source)
+    return tree is None or any(
+        name in names_bound_within(node) or star_imports(node) or used_names(node) & DYNAMIC for node in tree.body
+    )
 
 
 def star_imports(node: ast.stmt) -> set[str]:

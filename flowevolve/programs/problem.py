@@ -148,6 +148,11 @@ class FunctionProblem(ScoredProblem):
         )
 
 
+def entry_of(problem: Problem) -> str:
+    """The function that a problem calls in its programs; empty if it doesn't say which."""
+    return problem.entry if isinstance(problem, FunctionProblem) else ""
+
+
 class CommandProblem(ScoredProblem):
     """Programs of one file in any language, run once for each case by a command to which the file's path is appended.
 

@@ -15,6 +15,7 @@ from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedReque
 from flowevolve.core.named import Named
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
+from flowevolve.programs import FunctionProblem
 from flowevolve.prompts.programs import META_TITLE, OTHERS_HEADING
 from flowevolve.prompts.reading.children import Form
 from tests.support.interruption import events_of, evolve
@@ -131,3 +132,48 @@ def test_one_that_ends_before_that_is(text: str, form: Form) -> None:
     programs, refused = written(text, form)
     assert programs[:1] == [WHOLE]
     assert "incomplete" not in refused
+
+
+class Called(Numbers, FunctionProblem):
+    """Numbers in programs of which a function is called."""
+
+    entry = "solve"
+
+
+class Replying(Namer):
+    """Always writes the same reply."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        await anyio.sleep(1)
+        return ChatReply(self._text, Usage(1, 1))
+
+
+HELPER = "def double(x):\n    return 2 * x"
+SOLVE = "def solve(x):\n    return double(x)"
+
+
+@pytest.mark.parametrize(
+    ("program", "taken"),
+    [
+        (HELPER.replace("2 * x", "x + x"), False),
+        (f"{HELPER}\n\n\nvalue = 2.0", False),
+        (f"def twice(x):\n    return 2 * x\n\n\n{SOLVE.replace('double', 'twice')}", True),
+        (f"{HELPER}\n\n\nsolve = double", True),
+        (f"{HELPER}\n\n\nif True:\n    from math import sqrt as solve", True),
+        (f"{HELPER}\n\n\nglobals()['solve'] = double", True),
+    ],
+)
+def test_a_program_without_the_function_that_is_called_is_not_taken(program: str, taken: bool) -> None:
+    problem = Called(seed=f"value = 1.0\n\n\n{HELPER}\n\n\n{SOLVE}\n")
+    coder = Replying(f"```python\n{program}\n```")
+    algorithm = OnePlusLambda(NumberTask(problem), SearchConfig(form="whole"))
+    report, facts = evolve(algorithm, roles=coder.roles, budget=fe.Budget(seconds=5), max_in_flight=1)
+    assert report.error is None
+    made = events_of(facts, "candidate.proposed")[1:]
+    refused = [str(event.data["reason"]) for event in events_of(facts, "reply.unparsable")]
+    assert bool(made) == taken
+    assert set(refused) == (set() if taken else {"elided"})

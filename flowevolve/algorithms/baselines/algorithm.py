@@ -102,7 +102,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
-        self._writing = self.config.writing(task.problem.statement)
+        self._writing = self.config.writing(task.problem)
         self._best = Best()
         self.archives = (self._best,)
 

@@ -71,7 +71,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
-        self._writing = self.config.writing(task.problem.statement)
+        self._writing = self.config.writing(task.problem)
         archive = self.config.archive
         self._cells = None if archive.name == "naive" else Cells(archive.name, len(archive.features), archive.cells)
         self.islands = _islands(self.config, self._cells)

@@ -67,7 +67,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
-        self._writing = self.config.writing(task.problem.statement)
+        self._writing = self.config.writing(task.problem)
         self._describes = self.config.summarizer and not self.config.raw_history
         self.buffer = EvolveBuffer(described=self._describes, failed_parents=self.config.failed_parents)
         self.archives = (self.buffer,)

@@ -97,7 +97,7 @@ class CSE(Algorithm[CSEConfig]):
         self._task = task
         self._statement = task.problem.statement
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
-        self._writing = self.config.writing(self._statement)
+        self._writing = self.config.writing(task.problem)
         self._reward = Reward(task.worst, self.config.epsilon)
         self.population = Population()
         # A memory that no prompt shows need not be short: the steps to distil are kept apart from its entries.

@@ -103,7 +103,7 @@ class ProgramWriter:
 
     def __init__(self, task: ProgramTask, config: LEVIConfig) -> None:
         self.statement = task.problem.statement
-        self._writing = config.writing(self.statement)
+        self._writing = config.writing(task.problem)
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
         if brief.unlike:

@@ -9,6 +9,7 @@ from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import EditError
 from flowevolve.programs.features import same_but_for_imports, syntax_error
+from flowevolve.programs.names import defines, may_bind
 from flowevolve.prompts.reading.edits import Found, LeftOut, apply_edits, failure, find_edits
 from flowevolve.prompts.reading.fences import blocks, unwrapped
 from flowevolve.prompts.reading.json_replies import answer_in
@@ -19,7 +20,9 @@ Form = Literal["edits", "whole"]
 """The form of a reply: SEARCH/REPLACE edits of the parent, or a whole program."""
 
 
-def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: bool = False) -> ReadProgram:
+def read_child(
+    reply: str, parent: Mapping[str, str], form: Form, *, all_edits: bool = False, entry: str = ""
+) -> ReadProgram:
     """The child that a reply makes from ``parent``, and the parts of the reply that were left out.
 
     Edits that can't be applied are left out; with ``all_edits``, or if the other edits change nothing but imports, the
@@ -28,7 +31,7 @@ def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: 
 
     Raises:
         UnparsableReplyError: if nothing in the reply can be used, or the child would not compile, or it changes text
-            outside the EVOLVE-BLOCK marks.
+            outside the EVOLVE-BLOCK marks, or it lacks the function ``entry``, which its parent defines.
     """
     answer = _answer(reply, parent)
     found = _edits(answer, parent, form)
@@ -37,6 +40,7 @@ def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: 
     read = _edited(found, parent, all_edits=all_edits) if found else read_whole(answer, parent)
     for name, text in read.files.items():
         _check(name, parent[name], text, read.left_out)
+    _check_entry(entry, read.files, parent)
     return read
 
 
@@ -56,14 +60,16 @@ def is_whole(reply: str, parent: Mapping[str, str], form: Form) -> bool:
     return len(fenced) > 1 and _program(before, parent) == _program(answer, parent)
 
 
-def check_child(child: Mapping[str, str], parent: Mapping[str, str]) -> None:
+def check_child(child: Mapping[str, str], parent: Mapping[str, str], entry: str = "") -> None:
     """Check files that were changed in place.
 
     Raises:
-        UnparsableReplyError: if the child would not compile, or it changes text outside the EVOLVE-BLOCK marks.
+        UnparsableReplyError: if the child would not compile, or it changes text outside the EVOLVE-BLOCK marks, or it
+            lacks the function ``entry``, which its parent defines.
     """
     for name, text in child.items():
         _check(name, parent[name], text, ())
+    _check_entry(entry, child, parent)
 
 
 def _answer(reply: str, parent: Mapping[str, str]) -> str:
@@ -118,3 +124,11 @@ def _check(name: str, old: str, new: str, left_out: Sequence[LeftOut]) -> None:
     if wrong is not None:
         beside = f"; {left_out[0].message}" if left_out else ""
         raise UnparsableReplyError(f"{name} does not compile: {wrong}{beside}", Reason.DOES_NOT_COMPILE)
+
+
+def _check_entry(entry: str, child: Mapping[str, str], parent: Mapping[str, str]) -> None:
+    for name, text in child.items():
+        if name.endswith(".py") and defines(parent[name], entry) and not may_bind(text, entry):
+            raise UnparsableReplyError(
+                f"the program is not complete: {name} does not define {entry}, which is called", Reason.ELIDED
+            )

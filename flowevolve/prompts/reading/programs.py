@@ -13,6 +13,7 @@ from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, has_marks
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.names import (
+    DYNAMIC,
     bound_names,
     is_docstring,
     names_bound_within,
@@ -44,8 +45,6 @@ _FILE_HEADING = re.compile(
     r"^[\s#*`>-]*(?:file(?:name)?\s*:\s*)?[`*]*([\w./-]+\.\w{1,5})[`*]*\s*:?[\s*`]*$", re.IGNORECASE
 )
 _REMARK = re.compile(r"^\s*(?:#+|//|/\*)\s*(?:file(?:name)?\s*:\s*)?([\w./-]+\.\w{1,5})\b", re.IGNORECASE)
-_DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "setattr", "NameError"})
-"""A program with one of these may use names that it does not define."""
 _TRIES = 6
 _MOST_BLOCKS = 50
 """If there are more blocks than this, it is not checked which of them are parts of others."""
@@ -312,7 +311,7 @@ def _refuse_fragments(text: str, parent: str) -> None:
     used = {name for node in new.body if not _is_run_as_script(node) for name in used_names(node, annotations=False)}
     lost = _defined(old) - _named_in(new) - names_of_arguments(new)
     missing = sorted((lost & used) - set(dir(builtins)))
-    if missing and not used & _DYNAMIC:
+    if missing and not used & DYNAMIC:
         raise UnparsableReplyError(
             f"the program is not complete: it uses {', '.join(missing)}, which it does not define", Reason.ELIDED
         )
