@@ -34,8 +34,9 @@ _NAMES = {
     "core.pool": "Add Annotate Candidate Move Note Update Vetoed",
     "core.task": "Call ChatModel Dataset Example Rollout Score Task",
     "engine.engine": "Engine",
+    "runner.arguments": "LLM",
     "runner.forecast.forecast": "plan",
-    "runner.optimize": "LLM optimize optimize_async",
+    "runner.optimize": "optimize optimize_async",
     "runner.replay": "replay",
     "runner.result": "Result",
     "runner.resume": "resume",
@@ -112,8 +113,9 @@ if TYPE_CHECKING:
         Task as Task,
     )
     from flowevolve.engine.engine import Engine as Engine
+    from flowevolve.runner.arguments import LLM as LLM
     from flowevolve.runner.forecast.forecast import plan as plan
-    from flowevolve.runner.optimize import LLM as LLM, optimize as optimize, optimize_async as optimize_async
+    from flowevolve.runner.optimize import optimize as optimize, optimize_async as optimize_async
     from flowevolve.runner.replay import replay as replay
     from flowevolve.runner.result import Result as Result
     from flowevolve.runner.resume import resume as resume

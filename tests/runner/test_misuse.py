@@ -186,7 +186,7 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
     "out, nothing": (lambda: optimized(Steady(), out=""), "optimize: out is ''; give the path of a directory"),
     "model, the class": (
         lambda: optimized(Steady(), llm=fe.LLM),
-        "optimize: llm is <class 'flowevolve.runner.optimize",
+        "optimize: llm is <class 'flowevolve.runner.arguments",
     ),
     "run, a path": (lambda: ran("run.toml"), "run: config is 'run.toml'; give a flowevolve.Config, or"),
     "run, a dict": (lambda: ran({"budget": {}}), "run: config is {'budget': {}}; give a flowevolve.Config, or"),

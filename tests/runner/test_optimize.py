@@ -21,7 +21,7 @@ from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.policies.staleness import Full
 from flowevolve.programs import ProgramTask
-from flowevolve.runner.optimize import Arguments
+from flowevolve.runner.arguments import Arguments
 from flowevolve.sandbox import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
