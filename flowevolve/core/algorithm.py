@@ -95,20 +95,6 @@ class Tuning:
             }
         )
 
-    def check_no_speculation(self, algorithm: str) -> None:
-        """Raises:
-        InputError: if the user asked for speculation or racing, and this algorithm has neither.
-        """
-        if self.speculation.alpha:
-            raise InputError(f"speculation.alpha: algorithm {algorithm} has no stage that can speculate")
-        for setting, asked in (("hold", self.speculation.hold), ("reorder", self.speculation.reorder)):
-            if asked:
-                raise InputError(f"speculation.{setting}: algorithm {algorithm} has no stage that can speculate")
-        if not isinstance(self.racing, NoRacing):
-            raise InputError(
-                f'racing.policy: algorithm {algorithm} has no evaluation that can be stopped; set it to "off"'
-            )
-
 
 def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
     start = wanted.start
@@ -119,6 +105,17 @@ def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
     if not 1 <= least <= start <= most:
         raise InputError(f"stages.{stage}: {start} workers, but at least {least} and at most {most}: widen the bounds")
     return Workers(start, least, most, grows=wanted.start is None and wanted.most is None)
+
+
+def _check_no_speculation(algorithm: str, wanted: Speculation) -> None:
+    for setting, asked in (("alpha", bool(wanted.alpha)), ("hold", wanted.hold), ("reorder", wanted.reorder)):
+        if asked:
+            raise InputError(f"speculation.{setting}: algorithm {algorithm} has no stage that can speculate")
+
+
+def _check_no_racing(algorithm: str, wanted: Racing) -> None:
+    if not isinstance(wanted, NoRacing):
+        raise InputError(f'racing.policy: algorithm {algorithm} has no evaluation that can be stopped; set it to "off"')
 
 
 def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
@@ -188,6 +185,10 @@ class Algorithm(Generic[ConfigT_co]):
     description: ClassVar[str] = ""
     config_type: ClassVar[type[BaseModel]] = Settings
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
+    speculates: ClassVar[bool] = False
+    """Whether it has a stage that can release a part of its results early, as ``tuning.speculation`` says."""
+    races: ClassVar[bool] = False
+    """Whether it has an evaluation that can be stopped early, as ``tuning.racing`` says."""
     staleness: str = "guarded"
     pools: Sequence[str] = (DEFAULT_POOL,)
     archives: Sequence[Archive] = ()
@@ -200,6 +201,10 @@ class Algorithm(Generic[ConfigT_co]):
         """Raises:
         InputError: if the task does not suit the algorithm, or ``tuning`` asks for something that it does not have.
         """
+        if not self.speculates:
+            _check_no_speculation(self.name, tuning.speculation)
+        if not self.races:
+            _check_no_racing(self.name, tuning.racing)
         self.task = task
         self._machines = task if isinstance(task, OnMachines) else None
         self.config = config

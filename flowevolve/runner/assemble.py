@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, cast
@@ -11,7 +11,8 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm, Tuning, WorkersWanted
-from flowevolve.core.policies import Allocation, NoRacing, Speculation, StalenessPolicy, StoppingPolicy
+from flowevolve.core.graph import Graph
+from flowevolve.core.policies import Allocation, Speculation, StalenessPolicy, StoppingPolicy
 from flowevolve.core.task import Task
 from flowevolve.llm.scheduling.admission import Admission
 from flowevolve.llm.scheduling.request_queue import Order
@@ -113,47 +114,32 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
     tuning = make_tuning(config)
     if config.algorithm.name in ALGORITHMS.builtin:
         return factory(task, settings, tuning)
-    asked = set[str]()
     try:
-        algorithm = factory(task, settings, _noting(tuning, asked))
-        algorithm.graph()  # errors in it are reported before anything is paid for
+        algorithm = factory(task, settings, tuning)
+        graph = algorithm.graph()  # errors in it are reported before anything is paid for
     except (AttributeError, TypeError) as error:
         place = extract_tb(error.__traceback__)[-1]
         raise InputError(
             f"algorithm.name: can't use algorithm {config.algorithm.name!r}: {type(error).__name__}: {error} "
             f"({Path(place.filename).name}, line {place.lineno}); was it written for another version of flowevolve?"
         ) from error
-    _check_asked(algorithm.name, tuning, asked)
+    _check_stages(algorithm.name, graph, tuning.workers)
     return algorithm
 
 
-def _noting(tuning: Tuning, asked: set[str]) -> Tuning:
-    """A copy of the tuning that adds the name of each field that is read to ``asked``."""
-
-    class Noting(Tuning):
-        def __getattribute__(self, name: str) -> object:
-            asked.add(name)
-            return super().__getattribute__(name)
-
-    return Noting(tuning.workers, tuning.speculation, tuning.racing, tuning.sandbox, tuning.target_score)
-
-
-def _check_asked(algorithm: str, tuning: Tuning, asked: Collection[str]) -> None:
-    """Check that the algorithm, which has been made, has read everything that the configuration tunes.
+def _check_stages(algorithm: str, graph: Graph, named: Iterable[str]) -> None:
+    """Check that the stages that the configuration gives workers to are among those whose workers can be set.
 
     Raises:
-        InputError: naming the first setting that would have no effect.
+        InputError: naming the first that isn't, so that its section would have no effect.
     """
-    if tuning.workers and "workers" not in asked:
-        raise InputError(
-            f"stages.{next(iter(tuning.workers))}: algorithm {algorithm} asks for no workers of its stages; "
-            "leave [stages] out, or give it tuning.workers_of"
-        )
-    left = Tuning(
-        speculation=Speculation() if "speculation" in asked else tuning.speculation,
-        racing=NoRacing() if "racing" in asked else tuning.racing,
-    )
-    left.check_no_speculation(algorithm)
+    settable = {stage.name for stage in graph.stages if stage.bounds is not None}
+    for name in named:
+        if name not in settable:
+            raise InputError(
+                f"stages.{name}: algorithm {algorithm} asks for no workers of its stages; "
+                "leave [stages] out, or give it tuning.workers_of"
+            )
 
 
 def make_tuning(config: Config) -> Tuning:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import flowevolve as fe
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
-from flowevolve.core.policies import NoRacing
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from tests.support.own_algorithm import Climb
 
@@ -25,16 +26,17 @@ def test_repair_is_refused_where_nothing_repairs(name: str) -> None:
 
 
 class Tuned(Climb):
-    """Reads what a user wants as it makes its graph."""
+    """Says that it can do all that a user may want."""
 
     name = "tuned"
+    speculates = True
+    races = True
 
     def graph(self) -> fe.Graph:
-        workers = self.tuning.workers_of({"propose": fe.Workers(2)})
-        assert workers.by_stage["propose"].start == 3
-        assert not isinstance(self.tuning.racing, NoRacing)
-        assert self.tuning.speculation.alpha
-        return super().graph()
+        made = super().graph()
+        propose = self.tuning.workers_of({"propose": fe.Workers(2)}).stage("propose", self.propose, "evaluate")
+        assert propose.workers == 3
+        return replace(made, stages=tuple(propose if stage.name == "propose" else stage for stage in made.stages))
 
 
 SECTIONS = {
@@ -60,12 +62,12 @@ def made(kind: type[Climb], **sections: object) -> fe.Algorithm:
         ("speculation", r"speculation\.alpha: algorithm climb has no stage that can speculate"),
     ],
 )
-def test_a_section_that_an_algorithm_never_asks_for_is_refused(section: str, says: str) -> None:
+def test_a_section_that_an_algorithm_has_no_use_for_is_refused(section: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         made(Climb, **{section: SECTIONS[section]})
 
 
-def test_sections_that_an_algorithm_asks_for_are_its_own_to_judge() -> None:
+def test_sections_that_an_algorithm_can_use_are_its_own_to_judge() -> None:
     assert made(Tuned, **SECTIONS).name == "tuned"
 
 

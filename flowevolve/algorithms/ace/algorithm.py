@@ -75,7 +75,6 @@ class ACE(Algorithm[ACEConfig]):
         offline = self.config.adaptation == "offline"
         if not task.data.train or (offline and not task.data.val):
             raise InputError(f"task {task.name!r}: ACE needs training examples, and offline validation examples")
-        self.tuning.check_no_speculation(self.name)
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._embedder = self.config.embedding.make()
         self._initial = _initial(self.config)

@@ -68,7 +68,6 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
     def __init__(self, task: Task, config: CodeEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
         super().__init__(task, config or CodeEvolveConfig(), tuning or Tuning())
-        self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._writing = self.config.writing(task.problem)

@@ -64,7 +64,6 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
     def __init__(self, task: Task, config: ContextEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
         super().__init__(task, config or ContextEvolveConfig(), tuning or Tuning())
-        self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._writing = self.config.writing(task.problem)

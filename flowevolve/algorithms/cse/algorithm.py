@@ -93,7 +93,6 @@ class CSE(Algorithm[CSEConfig]):
     def __init__(self, task: Task, config: CSEConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
         super().__init__(task, config or CSEConfig(), tuning or Tuning())
-        self.tuning.check_no_speculation(self.name)
         self._task = task
         self._statement = task.problem.statement
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)

@@ -118,6 +118,8 @@ class GEPA(Algorithm[GEPAConfig]):
         "For a few hundred metric calls and more, with a model that can say what went wrong."
     )
     config_type: ClassVar[type[BaseModel]] = GEPAConfig
+    speculates = True
+    races = True
     default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS
     _step_width: BatchSize | None = None
 

@@ -78,7 +78,6 @@ class LEVI(Algorithm[LEVIConfig]):
         super().__init__(task, config or LEVIConfig(), tuning or Tuning())
         if not task.data.val:
             raise InputError(f"task {task.name!r}: LEVI needs cases or validation examples to score on")
-        self.tuning.check_no_speculation(self.name)
         check_ribs("algorithm levi")
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._all = tuple(example.id for example in task.data.val)

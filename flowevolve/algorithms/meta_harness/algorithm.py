@@ -60,7 +60,6 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
             raise InputError(f'task {task.name!r}: algorithm meta_harness evolves harnesses; set task.name = "harness"')
         super().__init__(task, config or MetaHarnessConfig(), tuning or Tuning())
         self._task = task
-        self.tuning.check_no_speculation(self.name)
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._evaluator = evaluator or SandboxEvaluator(self.tuning.sandbox)
         self._frontier = Frontier()
