@@ -68,19 +68,20 @@ async def read_reply(
         try:
             return _read_whole(reply, read, whole)
         except UnparsableReplyError as error:
-            unparsable = ReplyUnparsable(
-                context.stage,
-                context.item_id,
-                str(error),
-                error.reason.value,
-                asker.role,
-                asker.agent,
-                asker.candidate,
-                asker.component,
-                example_of(reply.text),
-                again=left > 0,
+            context.log(
+                ReplyUnparsable(
+                    context.stage,
+                    context.item_id,
+                    str(error),
+                    error.reason.value,
+                    asker.role,
+                    asker.agent,
+                    asker.candidate,
+                    asker.component,
+                    example_of(reply.text),
+                    again=left > 0,
+                )
             )
-            context.log(unparsable.kind, **unparsable.to_json())
             if not left:
                 raise
             # Quoting all of a reply that filled the context of the server would leave no room for another one.
@@ -132,14 +133,15 @@ async def ask(
     async def send(messages: Sequence[Message]) -> ChatReply:
         reply = await context.chat(role, messages, candidate=candidate, max_tokens=max_tokens, temperature=temperature)
         paid = reply.paid
-        answered = Answered(
-            agent=agent,
-            role=role,
-            prompt_tokens=paid.prompt_tokens,
-            completion_tokens=paid.completion_tokens,
-            cached_tokens=paid.cached_tokens,
+        context.log(
+            Answered(
+                agent=agent,
+                role=role,
+                prompt_tokens=paid.prompt_tokens,
+                completion_tokens=paid.completion_tokens,
+                cached_tokens=paid.cached_tokens,
+            )
         )
-        context.log(Answered.kind, **answered.to_json())
         return reply
 
     return await read_reply(context, send, prompt, read, Asker(role, agent, candidate), whole=whole)

@@ -14,6 +14,7 @@ from statistics import fmean
 from flowevolve.core.assessment import Assessment, mean_metrics
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import EvaluationStopped
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.policies import NoRacing, Race, Racing, Speculation, Standing, ValidationAcceptance
@@ -100,7 +101,7 @@ class Evaluate:
             return
         saved = len(race.order) - len(race.scores)
         context.save(saved)
-        context.log("evaluation.stopped", candidate=candidate.id, reason=reason, finished=len(race.scores), saved=saved)
+        context.log(EvaluationStopped(context.stage, context.item_id, candidate.id, reason, len(race.scores), saved))
         raise Discard(f"stopped: {reason}")
 
 

@@ -147,17 +147,18 @@ class _Call:
         try:
             check_child(wrote.files, parent.artifact, self.writing.entry)
         except UnparsableReplyError as error:
-            refused = ReplyUnparsable(
-                context.stage,
-                context.item_id,
-                str(error),
-                error.reason.value,
-                self.role,
-                self.operator,
-                parent.id,
-                example=example_of(wrote.output),
+            context.log(
+                ReplyUnparsable(
+                    context.stage,
+                    context.item_id,
+                    str(error),
+                    error.reason.value,
+                    self.role,
+                    self.operator,
+                    parent.id,
+                    example=example_of(wrote.output),
+                )
             )
-            context.log(refused.kind, **refused.to_json())
             context.spend(_PROPOSAL)
             raise Discard(UNREADABLE) from error
         return parent.artifact.replace(**wrote.files), _named(read_printed(wrote.output))
@@ -166,17 +167,18 @@ class _Call:
         """Log an event about a program that is not new."""
         novelty = self.writing.novelty
         assert novelty is not None, "without novelty nothing is turned down"
-        event = ProgramNotNew(
-            self.context.stage,
-            self.context.item_id,
-            novelty.by,
-            self.operator,
-            like.program,
-            like.similarity,
-            like.reason,
-            again,
+        self.context.log(
+            ProgramNotNew(
+                self.context.stage,
+                self.context.item_id,
+                novelty.by,
+                self.operator,
+                like.program,
+                like.similarity,
+                like.reason,
+                again,
+            )
         )
-        self.context.log(event.kind, **event.to_json())
 
 
 def _named(said: Description) -> Named:
@@ -185,14 +187,15 @@ def _named(said: Description) -> Named:
 
 def _tell(context: StageContext, child: ReadProgram, asker: Asker, reply: str) -> None:
     """Log an event about the parts of a reply that were left out."""
-    partly = ReplyPartlyRead(
-        context.stage,
-        context.item_id,
-        asker.role,
-        asker.agent,
-        asker.candidate,
-        tuple(each.reason.value for each in child.left_out),
-        tuple(each.message for each in child.left_out),
-        example_of(reply),
+    context.log(
+        ReplyPartlyRead(
+            context.stage,
+            context.item_id,
+            asker.role,
+            asker.agent,
+            asker.candidate,
+            tuple(each.reason.value for each in child.left_out),
+            tuple(each.message for each in child.left_out),
+            example_of(reply),
+        )
     )
-    context.log(partly.kind, **partly.to_json())

@@ -14,6 +14,7 @@ from functools import partial
 from flowevolve._util.errors import EngineError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import RepairJudged, RepairUnparsable
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item, Stale
 from flowevolve.core.model import UnparsableReplyError
@@ -106,17 +107,20 @@ async def _judge(
             context, "reflection", prompt, read, agent="judge", candidate=candidate.id, whole=ends_outside_blocks
         )
     except UnparsableReplyError as error:
-        context.log("repair.unparsable", candidate=candidate.id, gap=gap, error=str(error))
+        context.log(RepairUnparsable(context.stage, context.item_id, candidate.id, gap, str(error)))
         return None
     context.log(
-        "repair.judged",
-        candidate=candidate.id,
-        parent=parent.id,
-        head=head.id,
-        gap=gap,
-        verdict=verdict.verdict,
-        reason=verdict.reason,
-        patch=dict(verdict.patch),
+        RepairJudged(
+            context.stage,
+            context.item_id,
+            candidate=candidate.id,
+            parent=parent.id,
+            head=head.id,
+            gap=gap,
+            verdict=verdict.verdict,
+            reason=verdict.reason,
+            patch=verdict.patch,
+        )
     )
     if verdict.verdict != "orthogonal":
         raise Discard(verdict.verdict)

@@ -20,6 +20,7 @@ from flowevolve.core.acts import Comment
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.calls import CallScope
+from flowevolve.core.event_kinds import RolloutsSaved, StageEvent
 from flowevolve.core.item_ids import ItemId, WorkPart
 from flowevolve.core.model import ChatReply, EmbedReply, Message
 from flowevolve.core.pool import Candidate, Change, Pool, Snapshot, Status, Update
@@ -240,7 +241,7 @@ class StageContext:
 
     def save(self, rollouts: int) -> None:
         """Count an evaluation that was stopped with this many rollouts unfinished."""
-        self.log("rollouts.saved", rollouts=rollouts)
+        self.log(RolloutsSaved(self.stage, self.item_id, rollouts))
 
     def propose(
         self,
@@ -265,9 +266,16 @@ class StageContext:
         """Reject a proposal that will not reach the pool."""
         self._services.reject(candidate, self.item_id, reason)
 
-    def log(self, kind: str, **data: JSON) -> None:
-        """Write an event."""
-        self._services.record(kind, self.stage, self.item_id, lambda: data)
+    @overload
+    def log(self, event: Record | StageEvent, /) -> None: ...
+    @overload
+    def log(self, event: str, /, **data: JSON) -> None: ...
+    def log(self, event: str | Record | StageEvent, /, **data: JSON) -> None:
+        """Write an event: a record or one of the shipped stages' events, or a kind with its data."""
+        if isinstance(event, str):
+            self._services.record(event, self.stage, self.item_id, lambda: data)
+        else:
+            self._services.record(event.kind, self.stage, self.item_id, event.to_json)
 
     @overload
     def decide(

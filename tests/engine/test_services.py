@@ -15,10 +15,12 @@ from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import RepairUnparsable
 from flowevolve.core.events import Event
-from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Graph, Stage
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, ServerError, Usage
+from flowevolve.core.record import Record
 from flowevolve.llm.client.client import EMBED_BATCH
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
@@ -28,6 +30,7 @@ from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.tasks.house_style import house_style_task
 from tests.support import interruption
 from tests.support.depth import cuts
+from tests.support.interruption import events_of
 
 
 class SlowDisk:
@@ -195,12 +198,38 @@ def test_a_stage_learns_what_came_of_a_call_once_that_is_on_disk(roles: Callable
     assert order[:2] == ["on disk", "known to the stage"]
 
 
+class Heard(Record, kind="heard"):
+    """What a stage heard."""
+
+    words: int
+    by: str
+
+
+def test_an_event_is_written_the_same_from_an_object_as_from_its_kind_and_data() -> None:
+    class Logging(Asking):
+        async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+            context.log("heard", words=3, by="me")
+            context.log(Heard(words=3, by="me"))
+            context.log("repair.unparsable", candidate="c1", gap=2, error="no verdict")
+            context.log(RepairUnparsable(context.stage, context.item_id, "c1", 2, "no verdict"))
+            for emission in NO_EMISSIONS:
+                yield emission
+            raise Exhausted
+
+    _, facts = interruption.evolve(Logging(), roles=interruption.echo, max_in_flight=1)
+    for kind in ("heard", "repair.unparsable"):
+        by_words, by_object = events_of(facts, kind)
+        assert list(by_words.data.items()) == list(by_object.data.items())
+        assert by_words.body == by_object.body
+        assert by_object.data["stage"] == "ask"
+
+
 @pytest.mark.parametrize("said", [{1, 2}, b"bytes", Path("a"), (number for number in range(3))])
 def test_what_would_come_back_from_the_journal_as_something_else_is_refused(said: object) -> None:
     class Logging(Asking):
         async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
             await context.chat("task", [Message("user", "hello")])
-            context.log("seen", said=said)  # type: ignore[arg-type]  # what a plug-in without type checks may do
+            context.log("seen", said=said)  # type: ignore[call-overload]  # what a plug-in without type checks may do
             yield Emit(item.payload)
 
     with pytest.raises(fe.EngineError, match=r"TypeError: Object of type .* is not JSON serializable"):

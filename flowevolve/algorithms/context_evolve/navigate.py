@@ -121,7 +121,7 @@ class Navigate:
             guidance = await ask(context, self._role, prompt, read_guidance, agent=AGENT)
         except UnparsableReplyError:
             guidance = ""
-        context.log(Guided.kind, version=version, guidance=guidance)
+        context.log(Guided(version=version, guidance=guidance))
 
     def apply_event(self, event: Event) -> None:
         """Note which flows make guidance, what they made, and which flows have ended."""
