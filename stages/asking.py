@@ -12,8 +12,9 @@ from flowevolve._util.errors import EngineError
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_kinds import ReplyUnparsable
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatReply, LLMError, Message, Reason, UnparsableReplyError, Usage
+from flowevolve.core.model import ChatReply, LLMError, Message, Usage
 from flowevolve.core.record import Record
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.again import asked_again, example_of
 
 T = TypeVar("T")

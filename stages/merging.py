@@ -6,7 +6,8 @@ from functools import partial
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import LLMError, UnparsableReplyError
+from flowevolve.core.model import LLMError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.stages.asking import Asker, read_reply
 

@@ -14,9 +14,9 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.event_kinds import ProgramNotNew, ReplyPartlyRead, ReplyUnparsable
 from flowevolve.core.graph import Discard
-from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.core.templates import Prompt
 from flowevolve.prompts.novelty import with_too_like
 from flowevolve.prompts.programs import ShownProgram

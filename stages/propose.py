@@ -13,8 +13,9 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.discard_reasons import NO_TRACE, ROLLOUTS_FAILED, UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import LLMError, UnparsableReplyError
+from flowevolve.core.model import LLMError
 from flowevolve.core.pool import Candidate
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.task import Rollout
 from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.prompts.reflection import WriteReflection, reflect_on, reflection_examples

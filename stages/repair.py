@@ -17,9 +17,9 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.event_kinds import RepairJudged, RepairUnparsable
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item, Stale
-from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.fences import ends_outside_blocks
 from flowevolve.prompts.reflection import judge_prompt, parse_verdict
 from flowevolve.stages.asking import ask

@@ -14,9 +14,8 @@ from bench.confirm.meter import CapReachedError, Meter, longest
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import CallRecord, CallScope
-from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, Transport, UnreachableError
+from flowevolve.core.model import ChatReply, ChatRequest, HasBaseURL, LLMError, Message, Transport, UnreachableError
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.llm.client.pending_call import HasBaseURL
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler

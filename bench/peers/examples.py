@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from bench.peers.chats import Chats
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import Message, UnparsableReplyError
+from flowevolve.core.model import Message
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.task import Example, Rollout, Task
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import merge_prompt, reflection_examples, reflection_prompt

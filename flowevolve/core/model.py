@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from enum import StrEnum
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from flowevolve._util.json_types import JSON
@@ -18,7 +17,9 @@ from flowevolve._util.values import value
 from flowevolve.core.payload_kinds import payload
 
 CHARS_PER_TOKEN = 4
-"""The usual ratio for English text; used to estimate tokens where no server has counted them."""
+"""The usual ratio for English text and code. It estimates tokens where no server has counted them, and turns a limit in
+tokens into one in characters.
+"""
 
 Speaker = Literal["system", "user", "assistant"]
 
@@ -272,13 +273,29 @@ class Transport(Protocol):
         """Close all connections."""
 
 
+@runtime_checkable
+class HasBaseURL(Protocol):
+    """A transport that knows the address of its backend."""
+
+    @property
+    def base_url(self) -> str: ...
+
+
+@runtime_checkable
+class HasIdentity(Protocol):
+    """A transport whose replies depend on more than its address; `identity` says on what."""
+
+    @property
+    def identity(self) -> str: ...
+
+
 class ServerTransport:
     """A transport to the one server at ``base_url`` (with its ``/v1``)."""
 
     def __init__(self, base_url: str, identity: str | None) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on besides the request (`flowevolve.llm.client.pending_call.HasIdentity`)."""
+        """What replies depend on besides the request (`HasIdentity`)."""
 
 
 @runtime_checkable
@@ -302,43 +319,3 @@ def embedding_transport(transport: Transport) -> EmbeddingTransport:
     if not isinstance(transport, EmbeddingTransport):
         raise RefusedError("this kind of backend makes no embeddings")
     return transport
-
-
-class Reason(StrEnum):
-    """Why a reply, or a part of it, was not accepted."""
-
-    EMPTY = "empty"
-    ONLY_THINKING = "only_thinking"
-    DECLINED = "declined"
-    MISSING = "missing"
-    """The part that was asked for is not in the reply in any form."""
-    INCOMPLETE = "incomplete"
-    """The reply breaks off."""
-    AMBIGUOUS = "ambiguous"
-    """It can be read in two ways that mean different things."""
-    WRONG_FORM = "wrong_form"
-    """The part that was asked for is there, but it lacks something or is of the wrong kind."""
-    TOO_LONG = "too_long"
-    ELIDED = "elided"
-    """Parts of a program are left out, with a remark in their place."""
-    DOES_NOT_COMPILE = "does_not_compile"
-    FROZEN = "frozen"
-    """It changes text that must not change."""
-    NOT_FOUND = "not_found"
-    """The text that an edit searches for is not there."""
-    SEVERAL_PLACES = "several_places"
-    """The text that an edit searches for is there more than once."""
-    NOTHING_TO_SEARCH = "nothing_to_search"
-    UNKNOWN_FILE = "unknown_file"
-    NO_OP = "no_op"
-    """It changes nothing."""
-    DRAFT = "draft"
-    """The reply itself calls this part a draft, next to the part that is meant."""
-
-
-class UnparsableReplyError(ValueError):
-    """A model's reply does not have the form that was asked for. The message can be sent back to the model."""
-
-    def __init__(self, message: str, reason: Reason = Reason.WRONG_FORM) -> None:
-        super().__init__(message)
-        self.reason = reason

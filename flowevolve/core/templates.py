@@ -13,12 +13,11 @@ from hashlib import blake2b
 from typing import Self
 
 from flowevolve._util.errors import EngineError, InputError
+from flowevolve.core.model import CHARS_PER_TOKEN
 
 Shorten = Callable[[str], str]
 """Makes a text as short as a prompt needs it to be."""
 
-CHARACTERS_PER_TOKEN = 4
-"""Converts a limit in tokens to one in characters: English text and code have about this many per token."""
 LEAST_CHARACTERS = 200
 """No text in a prompt is made shorter than this."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
@@ -68,8 +67,8 @@ class Templates:
 
     def __init__(self, templates: Mapping[str, Template], max_tokens: int, max_text_tokens: int) -> None:
         self._templates = templates
-        self._most = max_tokens * CHARACTERS_PER_TOKEN
-        self._most_text = max_text_tokens * CHARACTERS_PER_TOKEN
+        self._most = max_tokens * CHARS_PER_TOKEN
+        self._most_text = max_text_tokens * CHARS_PER_TOKEN
 
     def __getitem__(self, name: str) -> Template:
         return self._templates[name]

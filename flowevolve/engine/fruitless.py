@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from flowevolve._util.errors import FlowevolveError, FruitlessError, TaskFailedError
 from flowevolve.core.discard_reasons import NO_TRACE, UNCHANGED, UNREADABLE
-from flowevolve.core.model import Reason
+from flowevolve.core.reply_reading import Reason
 from flowevolve.engine.counters import ReplyCounts
 
 FIRST = 10

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, has_marks, is_mark, unended
 from flowevolve.programs.names import bound_names, is_docstring, parsed, used_names
 

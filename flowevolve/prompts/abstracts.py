@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.record import Attributes
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.programs import ShownProgram, shown_files, shown_outcome, shown_programs, shown_task
 from flowevolve.prompts.reading.fences import fence

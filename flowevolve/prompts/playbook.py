@@ -14,7 +14,7 @@ from typing import Literal
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.instructions import read_instruction

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.core.task import Rollout
 from flowevolve.core.templates import Prompt, Shorten, Templates, shortener
 from flowevolve.prompts.reading.choosing import chosen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.templates import Prompt, Templates
 from flowevolve.programs.parts import SLOTS, Slot
 from flowevolve.prompts.programs import (

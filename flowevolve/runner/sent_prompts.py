@@ -12,8 +12,8 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.run import WORLDS_OF_TASKS, Config, parse_config
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.model import ChatRequest, Message
-from flowevolve.core.templates import CHARACTERS_PER_TOKEN, Prompt
+from flowevolve.core.model import CHARS_PER_TOKEN, ChatRequest, Message
+from flowevolve.core.templates import Prompt
 from flowevolve.runner.registries import ALGORITHMS
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
@@ -46,7 +46,7 @@ class Sent:
     messages: tuple[Message, ...]
 
     def __str__(self) -> str:
-        tokens = sum(len(message.content) for message in self.messages) // CHARACTERS_PER_TOKEN
+        tokens = sum(len(message.content) for message in self.messages) // CHARS_PER_TOKEN
         source = "no template: the task's own" if self.template is None else f"template {self.template}"
         head = f"==== role {self.role} · stage {self.stage} · {source} · about {tokens} tokens"
         if len(self.messages) == 1:

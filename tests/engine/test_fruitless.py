@@ -13,7 +13,8 @@ from flowevolve.config.run import parse_config
 from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.event_kinds import RunFruitless
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatRequest, Reason
+from flowevolve.core.model import ChatRequest
+from flowevolve.core.reply_reading import Reason
 from flowevolve.core.task import Call, ChatModel, Example, Rollout, Score
 from flowevolve.engine.counters import ReplyCounts
 from flowevolve.engine.fruitless import fruitless

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, strategies as st
 
-from flowevolve.core.model import Reason
+from flowevolve.core.reply_reading import Reason
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import Edit, EditError, apply_edit
 from flowevolve.prompts.reading.edits import apply_edits, failure, find_edits

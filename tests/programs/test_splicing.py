@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.children import read_child
 
 START, END = "// EVOLVE-BLOCK-START\n", "// EVOLVE-BLOCK-END\n"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.abstracts import (
     ABSTRACT,
     EXEMPLARS_TITLE,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.kinds import KINDS, Kind, Recorded, read_recorded
 
 PIECES = st.sampled_from(

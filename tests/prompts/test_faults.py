@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.kinds import KINDS, Kind, Recorded, read_recorded
 
 FOLDER = Path(__file__).parent / "faults"

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.json_replies import objects, read_array, read_json, read_object, text_of, texts, word_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.playbook import parse_lesson
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reading.notes import tags_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.novelty import read_novelty
 
 

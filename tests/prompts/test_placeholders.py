@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.abstracts import read_guidance, read_summary
 from flowevolve.prompts.memory import read_advice, read_insight, read_queries
 from flowevolve.prompts.plans import read_plans

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.plans import IMPLEMENT_TITLE, PLAN_TITLE, implement_prompt, plan_prompt, read_plans
 from flowevolve.prompts.programs import ADVICE_HEADING, HOW_HEADING, TASK_HEADING
 from flowevolve.prompts.shipped import SHIPPED

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.playbook import (
     gather_prompt,
     parse_comparison,

@@ -6,7 +6,7 @@ import pytest
 
 from flowevolve._util.errors import EngineError
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.edits import EditError
 from flowevolve.prompts.programs import (
     ADVICE_HEADING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.prompts.reflection import (

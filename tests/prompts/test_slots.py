@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.programs.parts import REST, SLOTS, Slot
 from flowevolve.prompts.programs import ADVICE_HEADING, CHANGE_TITLES, OTHERS_HEADING, ShownProgram
 from flowevolve.prompts.shipped import SHIPPED

@@ -14,9 +14,8 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import Registry
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config.run import Config, parse_config
-from flowevolve.core.model import ChatRequest, Message, RejectedError, Transport
+from flowevolve.core.model import ChatRequest, HasBaseURL, Message, RejectedError, Transport
 from flowevolve.llm.client.ensemble import Models
-from flowevolve.llm.client.pending_call import HasBaseURL
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.runner import assemble as build

@@ -10,8 +10,9 @@ from flowevolve.core.context import UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, committing
 from flowevolve.core.item import Item
-from flowevolve.core.model import ChatReply, ChatRequest, LLMError, UnparsableReplyError, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Usage
 from flowevolve.core.pool import Candidate
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.memory import QUERIES_TITLE, read_queries

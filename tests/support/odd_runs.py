@@ -20,8 +20,9 @@ from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import CandidateProposed, ReplyPartlyRead
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatReply, ChatRequest, Reason
+from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.core.pool import Note
+from flowevolve.core.reply_reading import Reason
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.core.task import Task
 from flowevolve.programs.problem import Case, Verdict

@@ -17,8 +17,9 @@ from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import CHARS_PER_TOKEN, LLMError, UnparsableReplyError
+from flowevolve.core.model import CHARS_PER_TOKEN, LLMError
 from flowevolve.core.record import Record
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.experience.embedders import Embedder
 from flowevolve.policies.similarity import near_groups
 from flowevolve.prompts.playbook import (

@@ -14,8 +14,8 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.templates import Prompt, Templates
 from flowevolve.prompts.programs import (
     Change,

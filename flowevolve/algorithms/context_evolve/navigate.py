@@ -20,9 +20,9 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.abstracts import ABSTRACT, Trajectory, navigate_prompt, read_guidance
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.stages import as_shown, ask

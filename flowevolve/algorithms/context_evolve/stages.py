@@ -13,9 +13,10 @@ from flowevolve.core.assessment import Assessment, NothingWorksError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item, Stale
-from flowevolve.core.model import LLMError, UnparsableReplyError
+from flowevolve.core.model import LLMError
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.core.record import Record
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.prompts.abstracts import (
     Example,

@@ -16,9 +16,10 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import LLMError, UnparsableReplyError
+from flowevolve.core.model import LLMError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.task import Rollout, Task
 from flowevolve.core.templates import Prompt, Templates
 from flowevolve.programs.task import ProgramTask

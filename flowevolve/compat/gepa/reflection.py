@@ -21,8 +21,9 @@ from flowevolve.compat.gepa.arguments import check_template, one_proposer
 from flowevolve.compat.gepa.records import NewTexts
 from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import ChatReply, ChatRequest, Reason, RejectedError, UnparsableReplyError
+from flowevolve.core.model import ChatReply, ChatRequest, RejectedError
 from flowevolve.core.pool import Candidate
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import blocks
 from flowevolve.stages.asking import Asker, read_reply
 from flowevolve.tasks.judging import said

@@ -23,10 +23,11 @@ from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import LLMError, UnparsableReplyError
+from flowevolve.core.model import LLMError
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.policies import Race
 from flowevolve.core.pool import Candidate
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.task import Rollout
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.group_commit import OPERATORS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Generic, Protocol, Self, runtime_checkable
+from typing import Generic, Self
 
 import anyio
 
@@ -19,6 +19,8 @@ from flowevolve.core.model import (
     CutWhileThinkingError,
     EmbedReply,
     EmbedRequest,
+    HasBaseURL,
+    HasIdentity,
     LLMError,
     OutOfCreditError,
     R,
@@ -37,23 +39,6 @@ from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.usage import embedding_with_estimated_usage, with_estimated_usage
-
-
-@runtime_checkable
-class HasBaseURL(Protocol):
-    """A transport that knows the address of its backend."""
-
-    @property
-    def base_url(self) -> str: ...
-
-
-@runtime_checkable
-class HasIdentity(Protocol):
-    """A transport whose replies depend on more than its address; `identity` says on what."""
-
-    @property
-    def identity(self) -> str: ...
-
 
 LATE_SECONDS = 5.0
 """A timer that fires this much too late shows that this process was suspended, or the machine asleep."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowevolve.core.model import Message, UnparsableReplyError
+from flowevolve.core.model import Message
+from flowevolve.core.reply_reading import UnparsableReplyError
 
 AGAIN = "Your reply could not be used: "
 _HOW = "Reply once more, complete and in the form that was asked for."

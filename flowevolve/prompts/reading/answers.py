@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import blocks
 from flowevolve.prompts.reading.fields import marked_fields, plain, tagged
 from flowevolve.prompts.reading.json_replies import answer_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import EditError
 from flowevolve.programs.features import same_but_for_imports, syntax_error

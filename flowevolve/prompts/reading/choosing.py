@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import Block
 
 Said = Literal["final", "new", "draft", "nothing"]

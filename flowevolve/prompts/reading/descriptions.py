@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.fields import lines_named, plain
 from flowevolve.prompts.reading.json_replies import answer_in
 

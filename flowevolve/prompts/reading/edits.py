@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.edits import Edit, EditError, apply_edit
 from flowevolve.prompts.reading.choosing import named_a_draft
 from flowevolve.prompts.reading.elisions import elision

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import Reason, UnparsableReplyError
-from flowevolve.core.templates import CHARACTERS_PER_TOKEN
+from flowevolve.core.model import CHARS_PER_TOKEN
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.choosing import chosen, line_above, said_in, without
 from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blocks, outside
 from flowevolve.prompts.reading.fields import marked_fields, tagged
@@ -114,7 +114,7 @@ def not_too_long(text: str, longest: int | None) -> str:
     """The text. Raises: UnparsableReplyError if it has more than ``longest`` characters; None: there is no limit."""
     if longest is None or len(text) <= longest:
         return text
-    has, may = len(text) // CHARACTERS_PER_TOKEN, longest // CHARACTERS_PER_TOKEN
+    has, may = len(text) // CHARS_PER_TOKEN, longest // CHARS_PER_TOKEN
     raise UnparsableReplyError(
         f"the new text has about {has} tokens and may have {may} at most; say the same in fewer words", Reason.TOO_LONG
     )

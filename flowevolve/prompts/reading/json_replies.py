@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from flowevolve._util.json_types import JSON
 from flowevolve._util.thinking import split_thinking
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.choosing import Said, chosen, said_in
 from flowevolve.prompts.reading.fences import Block, blocks
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded

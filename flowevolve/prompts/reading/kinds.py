@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.names import parsed
 from flowevolve.prompts.reading.answers import read_answer
 from flowevolve.prompts.reading.children import Form, read_child

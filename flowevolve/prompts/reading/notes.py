@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from flowevolve._util.json_types import JSON
 from flowevolve._util.thinking import split_thinking
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.fields import lines_named, listed_under, paragraphs_under
 from flowevolve.prompts.reading.json_replies import read_json
 from flowevolve.prompts.reading.placeholders import is_placeholder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.talk import KINDS, NEW
 
 _DOTS = re.compile(r"[\s\"'`*_<(\[]*(?:\.\.|…)[\s\"'`*_>)\].…]*")

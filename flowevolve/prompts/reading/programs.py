@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve._util.thinking import split_thinking
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, has_marks
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.names import (

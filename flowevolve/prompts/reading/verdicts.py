@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import TypeVar
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import blocks, outside
 from flowevolve.prompts.reading.fields import lines_named, marked_fields, plain, tagged
 from flowevolve.prompts.reading.json_replies import answer_in, read_json

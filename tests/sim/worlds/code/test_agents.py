@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import ChatRequest, Message, UnparsableReplyError
+from flowevolve.core.model import ChatRequest, Message
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.programs.parts import REST, parts_of, unchanged
 from flowevolve.prompts.abstracts import (
     ABSTRACT,

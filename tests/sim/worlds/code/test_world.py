@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import ChatRequest, Message, UnparsableReplyError
+from flowevolve.core.model import ChatRequest, Message
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.problems.catalog import PROBLEMS
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.features import syntax_error

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import (
     ReflectionExample,

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import merge_edits_prompt, merge_prompt
 from flowevolve.prompts.shipped import SHIPPED

@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 from bench._lib.house_style import expected, perfect_prompt, rules_of, shipped_rows
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import ChatRequest, Message, UnparsableReplyError
+from flowevolve.core.model import ChatRequest, Message
+from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import (
     ReflectionExample,
