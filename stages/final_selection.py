@@ -86,7 +86,7 @@ class FinalSelection:
             case _:
                 pass
 
-    def kept(self, share: Callable[[Cost], float]) -> Cost:
+    def kept(self, share_of: Callable[[Cost], float]) -> Cost:
         """The part of the budget to reserve for final selection. Nothing is reserved if its share of the limits has no
         room for one round of all finalists: in so small a budget the reserve might cost a validation, so final
         selection has to make do with what is left over.
@@ -94,10 +94,10 @@ class FinalSelection:
         finalists, most = self._settings.finalists, self._settings.examples
         if finalists < LEAST:
             return Cost()
-        taken = share(self._price(finalists, most))
+        taken = share_of(self._price(finalists, most))
         examples = most if taken <= MOST_SHARE else int(most * MOST_SHARE / taken)
         price = self._price(finalists, examples)
-        return price if examples >= ROUND and share(price) <= MOST_SHARE else Cost()
+        return price if examples >= ROUND and share_of(price) <= MOST_SHARE else Cost()
 
     def _price(self, finalists: int, examples: int) -> Cost:
         """The estimated cost of running this many finalists, based on earlier validations."""

@@ -59,7 +59,7 @@ def _is_spent(plan: Plan, books: Books, dimension: Dimension) -> bool:
     spending, algorithm = books.spending, plan.algorithm
     if any(each.dimension == dimension and each.needed > limit for each in spending.refused):
         return True
-    share = Ledger(plan.config.budget.raised(books.raised)).part
+    share_of = Ledger(plan.config.budget.raised(books.raised)).share_of
     room = limit - spending.amount(dimension)
-    wanted = [algorithm.estimate(), algorithm.estimate_finish(share), algorithm.reserve_for_finish(share)]
+    wanted = [algorithm.estimate(), algorithm.estimate_finish(share_of), algorithm.reserve_for_finish(share_of)]
     return room <= 0 or room < sum(each.amount(dimension) for each in wanted)

@@ -265,18 +265,18 @@ class Algorithm(Generic[ConfigT_co]):
         """
         return Cost(proposals=1)
 
-    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+    def estimate_finish(self, share_of: Callable[[Cost], float]) -> Cost:
         """What `finish` is expected to spend. As long as flows are opened, that much of the budget is kept for it.
 
-        ``share`` computes which fraction of each limit a cost is, and returns the largest: 0.1 is a tenth of one limit.
+        ``share_of`` returns the largest fraction that a cost is of any limit: 0.1 is a tenth of one limit.
         """
         return Cost()
 
-    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
+    def reserve_for_finish(self, share_of: Callable[[Cost], float]) -> Cost:
         """What only `finish` may spend, in addition to `estimate_finish`.
 
         From the first flow on, no work begins that would need rollouts, proposals or evaluations from this reserve.
-        ``share`` is as in `estimate_finish`.
+        ``share_of`` is as in `estimate_finish`.
         """
         return Cost()
 

@@ -332,7 +332,7 @@ class Ledger:
 
     def share(self, more: Cost) -> float:
         """The spent share of the nearest limit after spending this much more; 0 if nothing is limited."""
-        return self.part(self.spent + more)
+        return self.share_of(self.spent + more)
 
     def affords(self, each: Cost) -> float | None:
         """How many more times this cost can be spent; None if nothing limits it."""
@@ -343,7 +343,7 @@ class Ledger:
         ]
         return min(left, default=None)
 
-    def part(self, cost: Cost) -> float:
+    def share_of(self, cost: Cost) -> float:
         """The largest fraction that a cost is of any limit; 0 if nothing is limited."""
         return max((cost.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
 

@@ -180,7 +180,7 @@ class Dispatcher:
         was set aside for it, but will need it again when the run is resumed.
         """
         await checkpoint_if_cancelled()
-        return self.ledger.refusal(estimate, self._algorithm.estimate_finish(self.ledger.part))
+        return self.ledger.refusal(estimate, self._algorithm.estimate_finish(self.ledger.share_of))
 
     def open_flow(self, stage: str, ticket: Ticket, estimate: Cost, *, phase: bool = False) -> Item[Ticket]:
         """Start a flow with a ticket for ``stage``, which the caller hands to an executor.

@@ -265,7 +265,7 @@ class Lifecycle:
 
     def _keep_for_finish(self) -> None:
         ledger = self._dispatcher.ledger
-        ledger.kept_for_end = self._algorithm.reserve_for_finish(ledger.part)
+        ledger.kept_for_end = self._algorithm.reserve_for_finish(ledger.share_of)
 
     async def _drain(self) -> None:
         while self._dispatcher.flows:

@@ -77,7 +77,7 @@ def test_the_share_is_that_of_the_limit_nearest_its_end() -> None:
     assert ledger.share(Cost()) == 0.5
     assert ledger.share(Cost(evaluations=6)) == 0.8
     assert Ledger(Budget(hours=1)).share(Cost(evaluations=6)) == 0
-    assert ledger.part(Cost(evaluations=6, dollars=0.2)) == 0.6
+    assert ledger.share_of(Cost(evaluations=6, dollars=0.2)) == 0.6
 
 
 def test_what_flows_took_is_reserved_for_those_that_follow() -> None:

@@ -259,8 +259,8 @@ class Keeping(Making):
 
     made_at_end = 0
 
-    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
-        return Cost(proposals=2) if share(Cost(proposals=2)) == 0.25 else Cost()
+    def reserve_for_finish(self, share_of: Callable[[Cost], float]) -> Cost:
+        return Cost(proposals=2) if share_of(Cost(proposals=2)) == 0.25 else Cost()
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         with context.reserved(Cost(proposals=2)):

@@ -93,8 +93,8 @@ class Ending(fe.Algorithm):
         for emission in NO_EMISSIONS:
             yield emission
 
-    def reserve_for_finish(self, share: Callable[[fe.Cost], float]) -> fe.Cost:
-        return self.final.kept(share)
+    def reserve_for_finish(self, share_of: Callable[[fe.Cost], float]) -> fe.Cost:
+        return self.final.kept(share_of)
 
     def apply_event(self, event: fe.Event) -> None:
         self.final.apply_event(event)

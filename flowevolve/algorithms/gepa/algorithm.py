@@ -192,12 +192,12 @@ class GEPA(Algorithm[GEPAConfig]):
         """One proposal. With speculation in generate a flow may make more, if the budget has room for them then."""
         return Cost(proposals=1, rollouts=2 * self.config.minibatch)
 
-    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+    def estimate_finish(self, share_of: Callable[[Cost], float]) -> Cost:
         """One validation, so that the last edits can still be validated and are not wasted."""
         return Cost(rollouts=len(self.task.data.val), evaluations=1)
 
-    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
-        return self._final.kept(share)
+    def reserve_for_finish(self, share_of: Callable[[Cost], float]) -> Cost:
+        return self._final.kept(share_of)
 
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation

@@ -126,7 +126,7 @@ class LEVI(Algorithm[LEVIConfig]):
         """The cost of one candidate, with the examples that candidates are scored on now."""
         return self._cost(1, len(self._cases()))
 
-    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+    def estimate_finish(self, share_of: Callable[[Cost], float]) -> Cost:
         """The cost of scoring on all examples those elites that would be finalists now and were not before, and one
         more. It is at most half of the budget that the opening leaves.
         """
@@ -135,7 +135,7 @@ class LEVI(Algorithm[LEVIConfig]):
         new = sum(in_full(elite) is None for elite in self._leading())
         whole, room = self._progress.whole(len(self._all)), (1 - self.config.init_share) / 2
         costs = accumulate([whole] * min(new + 1, self.config.finalists), initial=Cost())
-        return max((cost for cost in costs if share(cost) <= room), key=lambda cost: cost.evaluations)
+        return max((cost for cost in costs if share_of(cost) <= room), key=lambda cost: cost.evaluations)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many of the candidates that the item was made from are no longer elites."""

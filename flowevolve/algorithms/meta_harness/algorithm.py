@@ -85,7 +85,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
         count = 1 if trigger == "inject" else self.config.candidates
         return Cost(proposals=count, rollouts=count * rows, evaluations=count)
 
-    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+    def estimate_finish(self, share_of: Callable[[Cost], float]) -> Cost:
         """Scoring on the test splits: the frontier, and the candidates that one more flow may add to it."""
         rows = sum(len(each.data.test) for each in self._task.sets.values()) if self.config.test else 0
         if not rows:

@@ -150,9 +150,9 @@ class AdapterGEPA(GEPA):
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=self._parts.reserved)
 
-    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+    def estimate_finish(self, share_of: Callable[[Cost], float]) -> Cost:
         """If edits are validated as in gepa, nothing is kept: the run goes on to the first call that has no room."""
-        return Cost() if self._parts.validation == "each" else super().estimate_finish(share)
+        return Cost() if self._parts.validation == "each" else super().estimate_finish(share_of)
 
     def graph(self) -> Graph:
         parts = self._parts
