@@ -18,7 +18,7 @@ from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.logger import ITEM, STAGE
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.budget import Cost, Dimension, Ledger, OverBudgetError
+from flowevolve.core.budget import Cost, Dimension, OverBudgetError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.discard_reasons import NO_REPLY
 from flowevolve.core.event_body import EventBody
@@ -49,6 +49,7 @@ from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.fruitless import MOST_IN_VAIN
+from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pause import Paused
 from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled

@@ -20,7 +20,7 @@ from flowevolve._util.tasks import first_leaf
 from flowevolve.core.acts import Act, checked
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.budget import Budget, Ledger
+from flowevolve.core.budget import Budget
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.core.events import Event, EventLog, Sink
@@ -33,6 +33,7 @@ from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.fruitless import MOST_IN_VAIN
 from flowevolve.engine.injection import inject
+from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.lifecycle import Lifecycle
 from flowevolve.engine.lockstep import Lockstep
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.budget import Cost
 from flowevolve.core.graph import Graph
 from flowevolve.core.policies import FlowFacts
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.ledger import Ledger
 
 
 def flow_facts(

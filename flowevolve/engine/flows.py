@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set as AbstractSet
 
-from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.budget import Cost
 from flowevolve.core.item import Item, Ticket, carried
 from flowevolve.core.item_ids import ItemId, ticket_id
+from flowevolve.engine.ledger import Ledger
 
 
 class Flows:

@@ -1,8 +1,7 @@
 """What stages do in a run through their contexts: propose, reject, commit, spend, log and call LLMs.
 
 Every effect is an event, so the log tells everything that a run did. In a resumed run, interrupted work is done again
-from its start, and its earlier effects are recognised instead of repeated
-(`flowevolve.engine.recovery.interrupted_work`).
+from its start, and its earlier effects are recognised instead of repeated (`engine.recovery.interrupted_work`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from flowevolve._util.tasks import run_all
 from flowevolve.core.acts import Comment
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.budget import NOTHING, Cost, Ledger
+from flowevolve.core.budget import NOTHING, Cost
 from flowevolve.core.calls import CallScope, Payer
 from flowevolve.core.event_body import check_readable, read_body
 from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, CandidateRejected, PoolCommitted
@@ -34,6 +33,7 @@ from flowevolve.core.templates import Templates
 from flowevolve.engine.comments import Comments
 from flowevolve.engine.contract import best_of, check_proposal, readable_change
 from flowevolve.engine.counters import Gauge
+from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies

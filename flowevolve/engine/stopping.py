@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 from flowevolve._util.errors import EngineError, FlowevolveError
 from flowevolve._util.tasks import Pulse
-from flowevolve.core.budget import DIMENSIONS, Ledger
+from flowevolve.core.budget import DIMENSIONS
 from flowevolve.core.event_kinds import RunFailed, RunFruitless, RunStopping
 from flowevolve.core.events import EventLog
 from flowevolve.core.policies import Progress, StoppingPolicy
 from flowevolve.core.stop_reasons import FAILED, TARGET_SCORE, UNPRODUCTIVE, StopReason
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.fruitless import FIRST, fruitless
+from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pause import Paused
 from flowevolve.engine.services import EngineServices
 from flowevolve.engine.tickets import TicketQueue

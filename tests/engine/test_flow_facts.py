@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
-from flowevolve.core.budget import Budget, Cost, Ledger
+from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.graph import Graph
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.flow_facts import flow_facts
+from flowevolve.engine.ledger import Ledger
 from flowevolve.tasks.catalog import house_style
 
 

@@ -12,7 +12,7 @@ import flowevolve as fe
 from bench.simtest.record import Fact, Memory, as_kept
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
-from flowevolve.core.budget import Budget, Cost, Dimension, Ledger, OverBudgetError
+from flowevolve.core.budget import Budget, Cost, Dimension, OverBudgetError
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -20,6 +20,7 @@ from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Graph, St
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.engine import Engine
+from flowevolve.engine.ledger import Ledger
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler

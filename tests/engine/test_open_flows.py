@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.budget import Budget, Cost, Ledger
+from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.item_ids import child_id
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.flows import Flows
+from flowevolve.engine.ledger import Ledger
 from flowevolve.stages.payloads import Proposed
 
 CANDIDATE = Candidate("c1", Artifact({"prompt": "be good"}))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.budget import RECENT_FLOWS, Cost
+from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import (
     Outcome,
 )
@@ -18,6 +18,7 @@ from flowevolve.core.item_ids import ItemId
 from flowevolve.core.pool import Candidate, Change
 from flowevolve.engine.acts_taken import ActsTaken
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.ledger import RECENT_FLOWS
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies

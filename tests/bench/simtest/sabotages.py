@@ -14,7 +14,6 @@ import pytest
 from bench.simtest import trial
 from bench.simtest.rules import Rule
 from flowevolve.core import calls
-from flowevolve.core.budget import Ledger
 from flowevolve.core.event_kinds import CandidateRejected, ItemDone
 from flowevolve.core.events import EventLog
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, logged_change
@@ -24,6 +23,7 @@ from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.engine import Engine
 from flowevolve.engine.flows import Flows
+from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pause import Paused
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.queue import ItemQueue
