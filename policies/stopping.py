@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowevolve.core.policies import Progress
-from flowevolve.core.stop_reasons import UNPRODUCTIVE
+from flowevolve.core.stop_reasons import NO_IMPROVEMENT, STOP_FILE, UNEVALUATED, UNPRODUCTIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class NoImprovement:
     proposals: int
 
     def reason(self, progress: Progress) -> str | None:
-        return "no_improvement" if progress.proposals_without_gain >= self.proposals else None
+        return NO_IMPROVEMENT if progress.proposals_without_gain >= self.proposals else None
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Unevaluated:
         ran = progress.spent.evaluations + progress.spent.rollouts
         if ran != self._ran:
             self._ran, self._since = ran, progress.spent.proposals
-        return "unevaluated" if progress.spent.proposals - self._since >= self.proposals else None
+        return UNEVALUATED if progress.spent.proposals - self._since >= self.proposals else None
 
 
 @dataclass(slots=True)
@@ -66,4 +66,4 @@ class FileExists:
     path: Path
 
     def reason(self, progress: Progress) -> str | None:
-        return "stop_file" if self.path.exists() else None
+        return STOP_FILE if self.path.exists() else None

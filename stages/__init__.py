@@ -1,6 +1,7 @@
 """The stages from which algorithms are built, and helpers for writing others."""
 
 from flowevolve.core.graph import committing as committing
+from flowevolve.core.item import Released as Released
 from flowevolve.stages.asking import ask as ask, tokens_by_agent as tokens_by_agent, try_asking as try_asking
 from flowevolve.stages.assess import Assess as Assess, Level as Level
 from flowevolve.stages.evaluate import Evaluate as Evaluate
@@ -13,7 +14,6 @@ from flowevolve.stages.payloads import (
     Assessed as Assessed,
     Evaluated as Evaluated,
     Proposed as Proposed,
-    Released as Released,
     Remeasured as Remeasured,
     Rolled as Rolled,
     Selected as Selected,

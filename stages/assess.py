@@ -11,7 +11,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.task import Measured, Rollout, Task
 from flowevolve.programs.task import ProgramTask
 from flowevolve.stages.payloads import Assessed, Written
@@ -69,7 +69,7 @@ class Assess:
         assessed = self._assessed(candidate, cases, done, rejection)
         score = assessed.candidate.mean_score
         context.log("candidate.assessed", candidate=candidate.id, score=score, failure=assessed.failure)
-        if candidate.operator == "seed" and assessed.failure is None and isinstance(self.task, ProgramTask):
+        if candidate.operator == SEED and assessed.failure is None and isinstance(self.task, ProgramTask):
             self.task.check_seed(score)
         return assessed
 

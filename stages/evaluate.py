@@ -16,12 +16,12 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_kinds import EvaluationStopped
 from flowevolve.core.graph import Discard, Emit
-from flowevolve.core.item import Item
+from flowevolve.core.item import Item, Released
 from flowevolve.core.policies import NoRacing, Race, Racing, Speculation, Standing, ValidationAcceptance
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout, Score
 from flowevolve.policies.acceptance import Everything
-from flowevolve.stages.payloads import Evaluated, Proposed, Released
+from flowevolve.stages.payloads import Evaluated, Proposed
 from flowevolve.stages.rollouts import Rollouts
 
 

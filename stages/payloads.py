@@ -53,17 +53,6 @@ class Proposed:
 
 @payload
 @dataclass(frozen=True, slots=True)
-class Released:
-    """A candidate with its scores on the speculative prefix, while the rest is still being run.
-
-    The field is called ``partial``, not ``candidate``, because the candidate's fate does not depend on this item.
-    """
-
-    partial: Candidate
-
-
-@payload
-@dataclass(frozen=True, slots=True)
 class Evaluated:
     """A candidate with its score on every validation example."""
 

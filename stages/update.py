@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from flowevolve._util.json_types import JSON
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.graph import Discard
-from flowevolve.core.item import Item
+from flowevolve.core.item import Item, Released
 from flowevolve.core.policies import Standing, ValidationAcceptance
 from flowevolve.core.pool import Add, Annotate, Candidate, Move
 from flowevolve.policies.acceptance import Everything
-from flowevolve.stages.payloads import Evaluated, Released, Remeasured
+from flowevolve.stages.payloads import Evaluated, Remeasured
 from flowevolve.stages.remeasure import averaged
 
 

@@ -84,6 +84,18 @@ class Gathered(Generic[P_co]):
     items: tuple[Item[P_co], ...]
 
 
+@payload
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A candidate with its scores on the speculative prefix, while the rest is still being run.
+
+    An item with it is not counted among those that a stage hands on, because the result will be. The field is called
+    ``partial``, not ``candidate``, because the candidate's fate does not depend on this item.
+    """
+
+    partial: Candidate
+
+
 @runtime_checkable
 class CarriesCandidate(Protocol):
     """A payload about one candidate. If an item about it was discarded, the candidate ends with its last live item."""

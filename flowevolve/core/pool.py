@@ -21,6 +21,8 @@ from flowevolve.core.payload_kinds import payload
 
 Status = Literal["proposed", "speculative", "confirmed", "rejected", "revoked"]
 DEFAULT_POOL = "main"
+SEED, MIGRATE = "seed", "migrate"
+"""The operators of candidates that a run begins with, and of copies that go to another island."""
 REJECTED_KEPT = 256
 """The pool keeps the texts of this many of the most recently rejected proposals, so that they can still be evaluated
 later.
@@ -47,7 +49,7 @@ class Candidate:
     id: str
     artifact: Artifact
     parents: tuple[str, ...] = ()
-    operator: str = "seed"
+    operator: str = SEED
     born: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
     attributes: Mapping[str, JSON] = field(default_factory=dict)

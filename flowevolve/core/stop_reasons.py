@@ -44,6 +44,8 @@ EXHAUSTED = StopReason("exhausted")
 FAILED = StopReason("failed")
 INTERRUPTED = StopReason("interrupted")
 """A signal ended the run."""
+NO_IMPROVEMENT = StopReason("no_improvement")
+"""So many proposals in a row did not raise the best score."""
 STALLED = StopReason("stalled")
 """Nothing is under way, and nothing could start anything."""
 STOPPED = StopReason("stopped")
@@ -51,6 +53,8 @@ STOP_FILE = StopReason("stop_file")
 TIME = StopReason("seconds")
 """The budget's limit in time."""
 TARGET_SCORE = StopReason("target_score")
+UNEVALUATED = StopReason("unevaluated")
+"""So many proposals were made while nothing was evaluated or run."""
 UNPRODUCTIVE = StopReason("unproductive")
 """The run's flows no longer produce anything."""
 _SAID: Mapping[str, str] = {
@@ -65,6 +69,6 @@ _SAID: Mapping[str, str] = {
     TARGET_SCORE: "the target score",
     TIME: "the time limit",
     UNPRODUCTIVE: "unproductive flows",
-    "no_improvement": "proposals without improvement",
-    "unevaluated": "proposals of which none was evaluated",
+    NO_IMPROVEMENT: "proposals without improvement",
+    UNEVALUATED: "proposals of which none was evaluated",
 }

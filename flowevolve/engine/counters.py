@@ -38,15 +38,11 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph
-from flowevolve.core.item import INJECTION
+from flowevolve.core.item import INJECTION, Released
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, LoggedMove
 from flowevolve.core.policies import PAST, Batch, FlowLimit
-from flowevolve.core.pool import DEFAULT_POOL
-
-_EARLY = "Released"
-"""The payload of an item that is handed on ahead of a result. The item is not counted, because the result will be."""
-
+from flowevolve.core.pool import DEFAULT_POOL, MIGRATE, SEED
 
 MOST_REASONS = 100
 """For each stage, this many different reasons to discard items are kept in full."""
@@ -198,7 +194,7 @@ def accepts(change: LoggedChange) -> bool:
     """
     if not isinstance(change, LoggedAdd | LoggedMove) or change.status != "confirmed" or change.pool != DEFAULT_POOL:
         return False
-    return isinstance(change, LoggedMove) or change.operator not in ("seed", "migrate")
+    return isinstance(change, LoggedMove) or change.operator not in (SEED, MIGRATE)
 
 
 class RunCounters:
@@ -276,7 +272,7 @@ class RunCounters:
                 self._done(done, self.stages[done.stage])
             case BudgetRefused() as refused:
                 self.refused = refused
-            case CandidateProposed(item=item, operator=operator) if operator != "seed":
+            case CandidateProposed(item=item, operator=operator) if operator != SEED:
                 self.in_vain = None
                 if not self.charges_proposals and flow_of(item) not in self._special:
                     self._proposed[flow_of(item)] += 1
@@ -350,7 +346,7 @@ class RunCounters:
             parent, _ = parent_and_number(sent.item)
             self.staleness.repaired += parent not in self._unread
             self._unread.discard(parent)
-        if sent.source in self.stages and sent.stage != self._repair and sent.payload != _EARLY:
+        if sent.source in self.stages and sent.stage != self._repair and sent.payload != Released.__name__:
             self.stages[sent.source].items_out += 1
 
     def _done(self, done: ItemDone, counts: StageCounts) -> None:

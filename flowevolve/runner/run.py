@@ -21,7 +21,7 @@ from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import StalenessPolicy
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import OnMachines, Task
 from flowevolve.engine.contract import best_and_frontier
@@ -210,7 +210,7 @@ class _Opened:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
         by_model = clients.by_model()
         confirmed = list(report.pool.snapshot().candidates(vetoed=True))
-        seed = next((each for each in confirmed if each.operator == "seed"), None)
+        seed = next((each for each in confirmed if each.operator == SEED), None)
         best, frontier = best_and_frontier(algorithm, report.error)
         if best is None and confirmed and report.error is None:
             why = "best() knows of none of the pool's candidates; are all archives of the algorithm in self.archives?"

@@ -20,7 +20,7 @@ from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit, Graph, Stage, committing
-from flowevolve.core.item import Item, Stale
+from flowevolve.core.item import Item, Released, Stale
 from flowevolve.core.policies import Resize, StalenessPolicy, Workload
 from flowevolve.engine.contract import Mode
 from flowevolve.engine.engine import Engine
@@ -30,7 +30,7 @@ from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.acceptance import Improvement
 from flowevolve.policies.staleness import Full, Guarded, Reflective
-from flowevolve.stages.payloads import Evaluated, Proposed, Released, Selected
+from flowevolve.stages.payloads import Evaluated, Proposed, Selected
 from flowevolve.stages.update import Update
 from tests.support.depth import LONG, examples
 

@@ -30,7 +30,7 @@ from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import CommittingStage, Emit, Graph, Stage
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task
 from flowevolve.policies.similarity import Likeness
@@ -137,7 +137,7 @@ class ACE(Algorithm[ACEConfig]):
         if self._initial:
             context.commit([load_note(self._initial)])
         if self.config.adaptation == "offline":
-            seed = context.propose(self._reader.artifact(self._initial, context), parents=[], operator="seed")
+            seed = context.propose(self._reader.artifact(self._initial, context), parents=[], operator=SEED)
             yield Emit(Trial(seed, self._update.val_ids), to="validate")
 
     async def fit(self, context: UpdateContext) -> None:

@@ -15,6 +15,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Exhausted, NotYet
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
+from flowevolve.core.pool import SEED
 from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
 
@@ -49,7 +50,7 @@ class Select:
             yield Emit(Sample(str(selected.example)), to="generate", version=version)
             return
         artifact = self._reader.artifact(self._reader.bullets(version, context), context)
-        operator = "seed" if window == 0 else "test"
+        operator = SEED if window == 0 else "test"
         candidate = context.propose(artifact, parents=[], operator=operator, born=version)
         size = self._config.window
         examples = self._ids[window * size : (window + 1) * size]

@@ -17,7 +17,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit, Graph
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Candidate, Update, Vetoed
+from flowevolve.core.pool import SEED, Add, Candidate, Update, Vetoed
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task
 from flowevolve.programs.problem import NEEDS_A_SEED
@@ -43,7 +43,7 @@ class Best:
         for change in update.changes:
             match change:
                 case Add(candidate=candidate, status=status):
-                    if candidate.operator == "seed":
+                    if candidate.operator == SEED:
                         self.seed = candidate
                     if status != "rejected" and not self.beats(candidate):
                         self._taken.append(candidate)
@@ -132,7 +132,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
+        yield self.inject(context.propose(self._task.seed(), parents=[], operator=SEED))
 
     async def fit(self, context: UpdateContext) -> None:
         """Only checks that there is a program to begin with."""
@@ -187,7 +187,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         assessed = item.expect(Assessed)
         candidate = assessed.candidate
         if assessed.failure is not None:
-            if self._writing.forms.mends or candidate.operator == "seed":
+            if self._writing.forms.mends or candidate.operator == SEED:
                 context.commit([Add(candidate, "rejected")])
                 return
             raise Discard("failed")

@@ -16,7 +16,7 @@ from typing import ClassVar
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
-from flowevolve.algorithms.code_evolve.islands import PROGRAMS, PROMPTS, SEED, Island, Islands, Place
+from flowevolve.algorithms.code_evolve.islands import PROGRAMS, PROMPTS, Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
 from flowevolve.algorithms.code_evolve.select import Select
 from flowevolve.algorithms.code_evolve.update import Update
@@ -39,7 +39,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Graph, Stage
 from flowevolve.core.item import Item
 from flowevolve.core.policies import Batch
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.task import Task
 from flowevolve.programs.features import FEATURES
 from flowevolve.programs.problem import NEEDS_A_SEED

@@ -12,13 +12,11 @@ from flowevolve._util.errors import EngineError, InputError
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import Elites
 from flowevolve.core.assessment import works
-from flowevolve.core.pool import DEFAULT_POOL, Add, Annotate, Candidate, Update, Vetoed
+from flowevolve.core.pool import DEFAULT_POOL, SEED, Add, Annotate, Candidate, Update, Vetoed
 from flowevolve.core.record import Attributes
 
 PROGRAMS, PROMPTS = DEFAULT_POOL, "prompts"
 """The pools."""
-SEED, MIGRATE = "seed", "migrate"
-"""The operators of what all islands begin with, and of copies that came from other islands."""
 
 
 class Place(Attributes):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from flowevolve.algorithms.code_evolve.config import MigrationSettings, Topology
-from flowevolve.algorithms.code_evolve.islands import MIGRATE, PROGRAMS, PROMPTS, SEED, Island, Islands, Place
+from flowevolve.algorithms.code_evolve.islands import PROGRAMS, PROMPTS, Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Made
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import works
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Annotate, Candidate, Change
+from flowevolve.core.pool import MIGRATE, SEED, Add, Annotate, Candidate, Change
 from flowevolve.core.record import Record
 
 BEST_CHILD = "best child"

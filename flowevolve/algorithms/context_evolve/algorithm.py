@@ -32,7 +32,7 @@ from flowevolve.core.context import PoolReader, UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import AnyStage, Emit, Graph, Stage
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.task import Task
 from flowevolve.programs.task import check_programs
 from flowevolve.stages import Assess, Assessed, Rollouts, Written, committing
@@ -118,7 +118,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         return Graph(tuple(stages), entry="select", repair="renew")
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
+        yield self.inject(context.propose(self._task.seed(), parents=[], operator=SEED))
 
     async def fit(self, context: UpdateContext) -> None:
         """Check that the seed program was evaluated and works.

@@ -15,7 +15,7 @@ from itertools import islice
 from random import Random
 
 from flowevolve.core.assessment import works
-from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate, Update, Vetoed
+from flowevolve.core.pool import DEFAULT_POOL, SEED, Add, Candidate, Update, Vetoed
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.prompts.abstracts import Summary, Trajectory, TrajectoryKind
 
@@ -87,7 +87,7 @@ class EvolveBuffer:
                 self._enter(program, version)
 
     def _enter(self, program: Candidate, version: int) -> None:
-        if program.operator == "seed" and self.seed is None:
+        if program.operator == SEED and self.seed is None:
             self.seed = program
         if not works(program):
             self.failures.append(program)

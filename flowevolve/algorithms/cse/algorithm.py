@@ -33,7 +33,7 @@ from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, AnyStage, CommittingStage, Emit, Graph, Stage
 from flowevolve.core.item import Item
-from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate
+from flowevolve.core.pool import DEFAULT_POOL, SEED, Add, Candidate
 from flowevolve.core.task import Task
 from flowevolve.experience.store import GlobalMemory
 from flowevolve.programs.task import check_programs
@@ -174,7 +174,7 @@ class CSE(Algorithm[CSEConfig]):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """Emit the task's own seed, and programs to be written to plans. One call makes all the plans."""
-        seed = context.propose(self._task.seed(), parents=[], operator="seed")
+        seed = context.propose(self._task.seed(), parents=[], operator=SEED)
         yield self.inject(seed)
         for plan in await self._plans(context):
             yield Emit(Planned(plan, seed), to="write" if self.config.memory.location is None else "recall")

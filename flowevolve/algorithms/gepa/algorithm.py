@@ -34,7 +34,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage
 from flowevolve.core.policies import BatchSize, NoRacing, ValidationAcceptance
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.task import Task
 from flowevolve.policies.acceptance import (
     Everything,
@@ -274,7 +274,7 @@ class GEPA(Algorithm[GEPAConfig]):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """Send the seed straight to validation, which counts towards the budget."""
-        seed = context.propose(self.task.seed(), parents=[], operator="seed")
+        seed = context.propose(self.task.seed(), parents=[], operator=SEED)
         yield self.inject(seed)
 
     def apply_event(self, event: Event) -> None:

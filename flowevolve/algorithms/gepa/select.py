@@ -17,7 +17,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.pool import Add, Candidate, Move, Update
+from flowevolve.core.pool import SEED, Add, Candidate, Move, Update
 from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
@@ -65,7 +65,7 @@ class MergeSchedule:
         if operator == "merge" or flow in self._open:
             self._left -= 1
             self._open.discard(flow)
-        elif operator != "seed":
+        elif operator != SEED:
             self.due = self._left > len(self._open)
 
 

@@ -32,7 +32,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.graph import CommittingStage, Emit, Graph, Stage, Trigger
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task
 from flowevolve.stages import Assess, Rollouts, Written
@@ -174,7 +174,7 @@ class LEVI(Algorithm[LEVIConfig]):
         await in_thread(load_ribs)
         plan = context.decide(Planned, lambda: self._plan(context))
         context.commit([OpeningPlan(seeds=plan.seeds, tries=self.config.seed_tries, variants=plan.variants).note()])
-        yield self.inject(context.propose(self.task.seed(), parents=[], operator="seed"))
+        yield self.inject(context.propose(self.task.seed(), parents=[], operator=SEED))
 
     def _plan(self, context: StageContext) -> Planned:
         """As many seeds and variants as there is budget for. If it is short, variants are given up first."""

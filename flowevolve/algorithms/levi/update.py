@@ -24,7 +24,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Annotate, Candidate, Note, Update as PoolUpdate, Vetoed
+from flowevolve.core.pool import SEED, Add, Annotate, Candidate, Note, Update as PoolUpdate, Vetoed
 from flowevolve.core.record import Attributes, Record
 from flowevolve.stages import Assessed
 
@@ -177,7 +177,7 @@ class Progress:
             self.failures.append(candidate.id)
         if candidate.operator == "shift":
             self.shifts.append(candidate.id)
-        if candidate.operator == "seed" and self._first is None:
+        if candidate.operator == SEED and self._first is None:
             self._first = candidate.id
             self.own = None if failed else candidate.id
         elif candidate.operator == "diverse" and failed:
@@ -286,7 +286,7 @@ class Update:
         return candidate, accepted
 
     async def _follow(self, candidate: Candidate, accepted: bool, context: UpdateContext) -> list[Emit]:
-        if candidate.operator in ("seed", "diverse"):  # all that work are accepted: no cells yet
+        if candidate.operator in (SEED, "diverse"):  # all that work are accepted: no cells yet
             return await self._open(candidate if accepted else None, context)
         if not accepted:
             return []

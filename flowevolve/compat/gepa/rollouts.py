@@ -17,7 +17,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard
 from flowevolve.core.payload_kinds import payload
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.task import Rollout, Score, Task
 from flowevolve.stages.rollouts import Rollouts
 
@@ -83,7 +83,7 @@ class AdapterRollouts(Rollouts):
     ) -> tuple[AdapterRollout, ...]:
         loader = self._loaders[split]
         # As in gepa: with traces in iterations, without for the seed and for the test of a merge.
-        traced = candidate.operator != "seed" and not (split == "val" and context.stage == "screen")
+        traced = candidate.operator != SEED and not (split == "val" and context.stage == "screen")
         fetch = partial(loader.fetch, tuple(example_ids))
         paid = False
 
@@ -105,7 +105,7 @@ class AdapterRollouts(Rollouts):
         try:
             batch = await context.keep("gepa.evaluated", evaluate, key=f"{split}/{candidate.id}/{start}")
         except Exception as error:
-            if candidate.operator == "seed" and split == "val":
+            if candidate.operator == SEED and split == "val":
                 raise  # as in gepa: without the seed's scores there is nothing to build on
             # A result that does not fit its batch was paid for but can't be counted: going on would pass the limit.
             ends_run = self._raising or isinstance(error, InputError | TaskFailedError)

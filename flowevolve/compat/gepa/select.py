@@ -29,7 +29,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit, Exhausted
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.pool import Add, Update
+from flowevolve.core.pool import SEED, Add, Update
 from flowevolve.stages.payloads import Proposed, Selected
 
 
@@ -62,7 +62,7 @@ class Merger:
             if change.candidate.operator == "merge":
                 self._proposer.merges_due -= 1
                 self._proposer.total_merges_tested += 1
-            elif change.candidate.operator != "seed":
+            elif change.candidate.operator != SEED:
                 self._proposer.last_iter_found_new_program = True
                 self._proposer.schedule_if_needed()
 

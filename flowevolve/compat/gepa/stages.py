@@ -26,7 +26,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.model import LLMError
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.policies import Race
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.task import Rollout
 from flowevolve.stages.evaluate import Evaluate
@@ -346,7 +346,7 @@ class AdapterUpdate(Update):
 
     def _tell(self, candidate: Candidate, before: frozenset[int], passed: float, context: StageContext) -> None:
         mirror, iteration = self.mirror, self.mirror.iteration_of(context.item_id)
-        is_seed, front = candidate.operator == "seed", mirror.front()
+        is_seed, front = candidate.operator == SEED, mirror.front()
         parents = [mirror.number(name) for name in candidate.parents]
         number = mirror.number(candidate.id)
         if not is_seed:

@@ -10,10 +10,10 @@ from hypothesis import given, strategies as st
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
-from flowevolve.algorithms.code_evolve.islands import PROMPTS, SEED, Island, Islands
+from flowevolve.algorithms.code_evolve.islands import PROMPTS, Island, Islands
 from flowevolve.archives.elites import Best
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.pool import Add, Annotate, Candidate, Change, Update
+from flowevolve.core.pool import SEED, Add, Annotate, Candidate, Change, Update
 
 
 def program(
