@@ -268,7 +268,7 @@ class Dispatcher:
                     check_emission(emit, self.pool)
                     target = self._target(stage, emit)
                     if work is None or not work.handed_on(target, emit.payload):
-                        await send(target, self._emission(stage, target, item, emit, children))
+                        await send(target, self.emitted(stage.name, target, item, emit, children))
                         children += 1
         except Discard as discard:
             return "discarded", discard.reason
@@ -318,8 +318,9 @@ class Dispatcher:
         check_target(target, self.graph)
         return target
 
-    def _emission(self, stage: AnyStage, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
-        repaired = stage.name == self.graph.repair
+    def emitted(self, source: str, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
+        """Make an item of what the work on ``item`` emitted as its ``index``th emission; the caller sends it on."""
+        repaired = source == self.graph.repair
         stale = item.expect(Stale).item if repaired else item
         child: Item[object] = Item(
             child_id(item.id, index),
@@ -330,7 +331,7 @@ class Dispatcher:
             self._events.elapsed(),
             stale.repairs + repaired,
         )
-        self._enter(stage.name, target, child)
+        self._enter(source, target, child)
         return child
 
     def _enter(self, source: str, target: str, item: Item[object]) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-
-import anyio
+from collections.abc import Callable, Mapping, Sequence
 
 from flowevolve._util.errors import EngineError, InputError
 from flowevolve._util.json_types import JSON
@@ -13,9 +11,10 @@ from flowevolve.core.algorithm import Algorithm, wrong_components
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost, Dimension, OverBudgetError
 from flowevolve.core.context import StageContext
-from flowevolve.core.graph import Discard, Emit, Stage
-from flowevolve.core.item import INJECTION, Item
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import INJECTION
 from flowevolve.core.pool import Candidate, Pool
+from flowevolve.engine.contract import algorithm_error, check_emission, check_target
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 
@@ -39,25 +38,24 @@ async def inject(
 
     Raises:
         InputError: if the run accepts nothing more, its budget has no room, the algorithm accepts no candidates from
-            outside, a parent is unknown, ``artifact`` is not an Artifact or has other components than the candidates of
-            the pool, or the attributes are not plain data.
-        EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
+            outside, a parent is unknown, ``artifact`` is not an Artifact or has other components than the parents or
+            the candidates of the pool, or the attributes are not plain data.
+        EngineError: if what the algorithm's ``inject`` returns can't be sent. An exception of its own is raised as it
+            is. The run ends only if other code of the algorithm fails.
     """
     _check_given(artifact, parents, attributes)
     estimate = await _admitted(dispatcher, algorithm, artifact, parents)
     if before is not None:
         before()
-    flow = _Flow(dispatcher, algorithm, artifact, parents, attributes)
-
-    async def send(stage: str, item: Item[object]) -> None:
-        executor.restore(stage, [item], together=False)  # at once, however full the queue is: the caller asked for it
-
-    with anyio.CancelScope(shield=True):  # a caller that is cancelled leaves no half-open flow
-        ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
-        await dispatcher.work(Stage(INJECTION, flow.run), [ticket], 0, send)
-    candidate = flow.outcome()
+    try:
+        outcome = _enter(dispatcher, executor, algorithm, estimate, artifact, parents, attributes)
+    except Exception as error:
+        dispatcher.stopping.fail(algorithm_error(algorithm, error))
+        raise
     await dispatcher.services.settled()
-    return candidate
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Artifact, parents: Sequence[str]) -> Cost:
@@ -73,11 +71,11 @@ async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Arti
     reason = dispatcher.stopping.reason
     if reason is not None and not (dispatcher.tickets.is_open and dispatcher.may_open_flows):
         raise InputError(f"inject: the run takes nothing more ({reason.said}); resume it, or start a new one")
-    _check_components(dispatcher.pool, artifact)
     unknown = [name for name in parents if name not in dispatcher.pool or not dispatcher.pool.keeps(name)]
     if unknown:
         names = ", ".join(map(repr, unknown))
         raise InputError(f"inject: parents has {names}, but the pool has no such candidate; give ids of candidates")
+    _check_components(dispatcher.pool, artifact, parents)
     estimate = algorithm.estimate(INJECTION)
     refusal = await dispatcher.refusal(estimate)
     if refusal is not None:
@@ -85,54 +83,60 @@ async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Arti
     return estimate
 
 
-def _check_components(pool: Pool, artifact: Artifact) -> None:
-    """Raises: InputError if no candidate of the pool has the same components as the artifact."""
-    known = {frozenset(each.artifact) for each in pool.snapshot().candidates(vetoed=True)}
+def _check_components(pool: Pool, artifact: Artifact, parents: Sequence[str]) -> None:
+    """Raises:
+    InputError: if none of the parents or, without parents, no candidate of the pool has the artifact's components.
+    """
+    alike = [pool[name] for name in parents] or pool.snapshot().candidates(vetoed=True)
+    known = {frozenset(each.artifact) for each in alike}
     if known and frozenset(artifact) not in known:
         raise InputError(wrong_components(artifact, next(iter(known))))
 
 
-class _Flow:
-    """The flow of a candidate from outside, up to the stage that the algorithm names, and its outcome."""
+def _enter(
+    dispatcher: Dispatcher,
+    executor: Executor,
+    algorithm: Algorithm,
+    estimate: Cost,
+    artifact: Artifact,
+    parents: Sequence[str],
+    attributes: Mapping[str, JSON],
+) -> Candidate | Exception:
+    """Propose the artifact in a new flow and send it on; returns the candidate, or the error if it is refused.
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        algorithm: Algorithm,
-        artifact: Artifact,
-        parents: Sequence[str],
-        attributes: Mapping[str, JSON],
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._algorithm = algorithm
-        self._artifact = artifact
-        self._parents = parents
-        self._attributes = attributes
-        self._outcome: Candidate | Exception | None = None
+    Nothing is awaited here, so a caller that is cancelled leaves no half-open flow.
+    """
+    ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
+    context = StageContext(dispatcher.services, INJECTION, ticket.id, worker=0, priority=0)
+    try:
+        origin = [dispatcher.pool[name] for name in parents]
+        candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)
+        emission = algorithm.inject(candidate)
+        target = _checked_target(dispatcher, algorithm, emission)
+        context.begin(Cost(proposals=1))
+    except Exception as error:  # noqa: BLE001 - the caller gets it, and the run goes on without the candidate
+        dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
+        # If the algorithm's estimate was too low, the budget may have no room; other open work goes on.
+        return _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
+    # It is sent at once, however full the stage's queue is, because the caller asked for it.
+    executor.restore(target, [dispatcher.emitted(INJECTION, target, ticket, emission, 0)], together=False)
+    dispatcher.settle(INJECTION, ticket, "consumed", "")
+    return candidate
 
-    async def run(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        parents = [self._dispatcher.pool[name] for name in self._parents]
-        candidate = context.propose(self._artifact, parents=parents, operator=OPERATOR, attributes=self._attributes)
-        try:
-            emission = self._algorithm.inject(candidate)
-            if emission.to not in self._dispatcher.graph.positions:
-                raise EngineError(
-                    f"algorithm {self._algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
-                )
-            context.begin(Cost(proposals=1))
-        except Exception as error:  # `outcome` raises it, outside the flow, which would otherwise stay open for ever
-            # If the algorithm's estimate was too low, the budget may have no room; other open work goes on.
-            self._outcome = _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
-            raise Discard(UNWELCOME) from error
-        self._outcome = candidate
-        yield emission
 
-    def outcome(self) -> Candidate:
-        """The candidate, once the flow has been run; raises the error with which it was refused, if it was."""
-        if isinstance(self._outcome, Exception):
-            raise self._outcome
-        assert self._outcome is not None
-        return self._outcome
+def _checked_target(dispatcher: Dispatcher, algorithm: Algorithm, emission: Emit) -> str:
+    """The stage to which the algorithm's ``inject`` sends a candidate.
+
+    Raises:
+        EngineError: if the graph does not have that stage, or this is an emission that no stage may make.
+    """
+    try:
+        check_emission(emission, dispatcher.pool)
+        target = emission.to or ""
+        check_target(target, dispatcher.graph)
+    except EngineError as error:
+        raise EngineError(f"inject() of algorithm {algorithm.name!r}: {error}") from error
+    return target
 
 
 def _no_room(dimension: Dimension) -> InputError:

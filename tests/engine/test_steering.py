@@ -15,7 +15,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import INJECTION, Item, Ticket
 from flowevolve.core.policies import Resize, Workload
-from flowevolve.core.pool import Add, Candidate
+from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate
 from flowevolve.engine.engine import Engine
 from flowevolve.policies.staleness import Guarded
 from tests.support.depth import cuts
@@ -236,7 +236,9 @@ class Lost(Growing):
     def inject(self, candidate: Candidate) -> Emit:
         if candidate.artifact["a"] == "x":
             raise KeyError("x")
-        return Emit(candidate, to="nowhere")
+        if candidate.artifact["a"] == "y":
+            return Emit(candidate, to="nowhere")
+        return Emit(candidate, to="evaluate", derives=("c99",))
 
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])
@@ -244,15 +246,41 @@ def test_an_algorithm_that_fails_at_a_candidate_from_outside_does_not_hold_up_th
     tried: list[str] = []
 
     async def try_it(engine: Engine) -> None:
-        for text, kind in (("x", KeyError), ("y", EngineError)):
-            with pytest.raises(kind):
+        for text, kind, message in (
+            ("x", KeyError, "x"),
+            ("y", EngineError, r"inject\(\) of algorithm 'growing': it emitted to 'nowhere'"),
+            ("z", EngineError, r"inject\(\) of algorithm 'growing': Emit: derives names c99"),
+        ):
+            with pytest.raises(kind, match=message):
                 await engine.inject(fe.Artifact({"a": text}))
             tried.append(text)
 
     report, facts = evolve(Lost(), mode=mode, beside=try_it)
-    assert tried == ["x", "y"]
+    assert tried == ["x", "y", "z"]
     assert (report.stop_reason, report.held) == ("exhausted", 0)
-    assert [event.data["reason"] for event in events_of(facts, "candidate.rejected")] == ["not welcome"] * 2
+    assert [event.data["reason"] for event in events_of(facts, "candidate.rejected")] == ["not welcome"] * 3
+
+
+class Upset(Growing):
+    """Can't take in the event that a candidate from outside was sent on."""
+
+    def apply_event(self, event: Event) -> None:
+        if event.kind == "item.sent" and event.data["source"] == INJECTION:
+            raise KeyError("source")
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_run_that_fails_at_a_candidate_from_outside_ends_and_so_does_the_call(mode: str) -> None:
+    refused: list[KeyError] = []
+
+    async def try_it(engine: Engine) -> None:
+        with pytest.raises(KeyError) as caught:
+            await engine.inject(fe.Artifact({"a": "x"}))
+        refused.append(caught.value)
+
+    with pytest.raises(EngineError, match="algorithm 'growing': KeyError: 'source'") as caught:
+        evolve(Upset(), mode=mode, beside=try_it)
+    assert [caught.value.__cause__] == refused
 
 
 def test_attributes_that_no_journal_can_hold_are_refused() -> None:
@@ -285,6 +313,32 @@ def test_what_has_other_components_than_all_that_the_pool_has_is_refused_and_the
     report, facts = evolve(Growing(), beside=try_it)
     assert len(said) == 2
     assert report.stop_reason == "exhausted"
+    assert not [event for event in events_of(facts, "flow.open") if event.data["trigger"] == INJECTION]
+
+
+class Twofold(Growing):
+    """Keeps the seed's recipe in a pool of its own, with a component that no other candidate has."""
+
+    pools = (DEFAULT_POOL, "recipes")
+
+    async def fit(self, context: UpdateContext) -> None:
+        recipe = context.propose(fe.Artifact({"b": "recipe"}), parents=[], operator="recipe")
+        context.commit([Add(recipe, pool="recipes")])
+
+
+def test_a_parent_with_other_components_is_refused_and_the_run_goes_on() -> None:
+    refused: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        await anyio.sleep(5.5)
+        (recipe,) = engine.pool.snapshot().candidates(pool="recipes")
+        with pytest.raises(InputError, match=r"inject: the artifact has components 'a', and needs 'b'$") as caught:
+            await engine.inject(fe.Artifact({"a": "x"}), parents=[recipe.id])
+        refused.append(str(caught.value))
+
+    report, facts = evolve(Twofold(), beside=try_it)
+    assert len(refused) == 1
+    assert (report.stop_reason, report.held) == ("exhausted", 0)
     assert not [event for event in events_of(facts, "flow.open") if event.data["trigger"] == INJECTION]
 
 

@@ -63,7 +63,7 @@ def test_what_the_block_raises_comes_out_as_it_is() -> None:
 
 
 def test_a_refused_candidate_is_an_input_error() -> None:
-    with pytest.raises(fe.InputError, match="has no candidates"):
+    with pytest.raises(fe.InputError, match="has no such candidate"):
         opened(injects_what_does_not_fit)
 
 
