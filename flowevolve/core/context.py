@@ -112,13 +112,12 @@ def derived_random(*key: object) -> Random:
 class StageContext:
     """One stage at work on one item."""
 
-    def __init__(self, services: Services, stage: str, item_id: ItemId, worker: int, priority: int) -> None:
+    def __init__(self, services: Services, stage: str, item_id: ItemId, priority: int) -> None:
         self._services = services
         self._priority = priority
         self._calls = 0
         self.stage = stage
         self.item_id = item_id
-        self.worker = worker
 
     @cached_property
     def random(self) -> Random:

@@ -237,7 +237,7 @@ class Dispatcher:
         finally:
             self.items_in_work -= items
 
-    async def work(self, stage: AnyStage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
+    async def work(self, stage: AnyStage, items: Sequence[Item[object]], send: Send) -> None:
         """Run a stage on items that were taken together, and hand everything it emits to ``send``.
 
         If this is cancelled, the items are not settled and stay live.
@@ -249,7 +249,7 @@ class Dispatcher:
         in_stage, on_item = STAGE.set(stage.name), ITEM.set(item.id)
         try:
             with self.in_work(len(items)):
-                outcome, reason = await self._run_stage(stage, item, worker, send)
+                outcome, reason = await self._run_stage(stage, item, send)
                 await cancel_shielded_checkpoint()  # even a stage that never waits lets others have their turn
         finally:
             STAGE.reset(in_stage)
@@ -258,12 +258,12 @@ class Dispatcher:
         for taken in items:
             self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
 
-    async def _run_stage(self, stage: AnyStage, item: Item[object], worker: int, send: Send) -> tuple[Outcome, str]:
+    async def _run_stage(self, stage: AnyStage, item: Item[object], send: Send) -> tuple[Outcome, str]:
         work = self.services.interrupted_work.get(item.id)
         children = 0 if work is None else work.children
         changes = self.tickets.changes
         try:
-            async with aclosing(self._begin(stage, item, worker)) as emissions:
+            async with aclosing(self._begin(stage, item)) as emissions:
                 async for emit in emissions:
                     check_emission(emit, self.pool)
                     target = self._target(stage, emit)
@@ -302,14 +302,14 @@ class Dispatcher:
             self.tickets.hold(changes)
         return NOTHING_TO_DO
 
-    def _begin(self, stage: AnyStage, item: Item[object], worker: int) -> AsyncGenerator[Emit]:
+    def _begin(self, stage: AnyStage, item: Item[object]) -> AsyncGenerator[Emit]:
         """Begin a stage's work on an item, with the context that it needs."""
         # Priorities go in steps of two, so that less urgent calls still come before those of the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         if isinstance(stage, CommittingStage):
-            work = stage.run(item, UpdateContext(self.services, stage.name, item.id, worker, priority))
+            work = stage.run(item, UpdateContext(self.services, stage.name, item.id, priority))
         else:
-            work = stage.run(item, StageContext(self.services, stage.name, item.id, worker, priority))
+            work = stage.run(item, StageContext(self.services, stage.name, item.id, priority))
         check_generator(work)
         return work
 

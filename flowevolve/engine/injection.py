@@ -107,7 +107,7 @@ def _enter(
     Nothing is awaited here, so a caller that is cancelled leaves no half-open flow.
     """
     ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
-    context = StageContext(dispatcher.services, INJECTION, ticket.id, worker=0, priority=0)
+    context = StageContext(dispatcher.services, INJECTION, ticket.id, priority=0)
     try:
         origin = [dispatcher.pool[name] for name in parents]
         candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)

@@ -167,7 +167,7 @@ class Lifecycle:
         """
         dispatcher = self._dispatcher
         try:
-            await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, 0, 0))
+            await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, priority=0))
         except LLMError as error:
             await dispatcher.fail(
                 BackendRefusedError(
@@ -218,7 +218,7 @@ class Lifecycle:
         ticket = self._dispatcher.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
         if before is None or not before.done:
             stage = CommittingStage(name, lambda item, context: emit(context))
-            await self._dispatcher.work(stage, [ticket], 0, self._executor.put)
+            await self._dispatcher.work(stage, [ticket], self._executor.put)
         await self._drain()
         return ticket
 

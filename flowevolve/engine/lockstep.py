@@ -113,7 +113,7 @@ class Lockstep:
 
             for item in batches[index]:
                 self._dispatcher.mark_taken(stage, item)  # no await may come before the event that they were gathered
-            await self._dispatcher.work(stage, batches[index], index, keep)
+            await self._dispatcher.work(stage, batches[index], keep)
 
         if stage.commits or stage.exclusive:
             for index in range(len(batches)):

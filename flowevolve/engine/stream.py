@@ -169,7 +169,7 @@ class Stream:
                 with worker_pool.busy:
                     ready = await self._check_staleness(stage, taken)
                     if ready:
-                        await self._dispatcher.work(stage, ready, worker, partial(self._send, stage.name))
+                        await self._dispatcher.work(stage, ready, partial(self._send, stage.name))
 
     async def _check_staleness(self, stage: AnyStage, taken: Sequence[Item[object]]) -> list[Item[object]]:
         """Check items for staleness: send those that need repair to the repair stage, and return those to work on."""
