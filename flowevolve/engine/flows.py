@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
-from flowevolve.core.budget import Cost
+from flowevolve.core.budget import NOTHING, Cost
 from flowevolve.core.item import Item, Ticket, carried
 from flowevolve.core.item_ids import ItemId, ticket_id
 from flowevolve.engine.ledger import Ledger
+
+
+@dataclass(slots=True)
+class _Open:
+    """A flow that has not ended."""
+
+    ageless: bool
+    triggered: bool
+    items: int = 0
 
 
 class Flows:
@@ -16,16 +26,14 @@ class Flows:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._sizes: dict[int, int] = {}
+        self._open: dict[int, _Open] = {}
         self._live: dict[ItemId, tuple[str, Item[object]]] = {}
         self._carriers: Counter[str] = Counter()
-        self._ageless: set[int] = set()
-        self._triggered: set[int] = set()
         self.opened = 0
         """How many flows were opened so far. This is also the number of the next one."""
 
     def __len__(self) -> int:
-        return len(self._sizes)
+        return len(self._open)
 
     @property
     def items(self) -> int:
@@ -35,10 +43,10 @@ class Flows:
     def abandon(self) -> list[tuple[str, Item[object]]]:
         """Give up all flows; returns the items that had not ended, each with its stage's name, oldest first."""
         items = list(self._live.values())
-        for flow in self._sizes:
+        for flow in self._open:
             self._ledger.close(flow)
         self._live.clear()
-        self._sizes.clear()
+        self._open.clear()
         self._carriers.clear()
         return items
 
@@ -57,24 +65,20 @@ class Flows:
         """Give the next flow this number, unless this number has been passed already."""
         self.opened = max(self.opened, flow)
 
-    def restore(self, flow: int, *, ageless: bool, triggered: bool, estimate: Cost, spent: Cost | None = None) -> None:
+    def restore(self, flow: int, *, ageless: bool, triggered: bool, estimate: Cost, spent: Cost = NOTHING) -> None:
         """Count a flow as open, for example one of a resumed run that had ``spent`` this much. Its items `enter`
         afterwards.
         """
-        self._sizes[flow] = 0
-        if ageless:
-            self._ageless.add(flow)
-        if triggered:
-            self._triggered.add(flow)
-        self._ledger.reserve(flow, estimate, usual=not ageless, spent=Cost() if spent is None else spent)
+        self._open[flow] = _Open(ageless, triggered)
+        self._ledger.reserve(flow, estimate, usual=not ageless, spent=spent)
 
     def is_ageless(self, item: Item[object]) -> bool:
         """Whether an item never gets stale: one from outside, or one of init or finish, which must not lose any."""
-        return item.flow in self._ageless
+        return item.flow in self._open and self._open[item.flow].ageless
 
     def is_triggered(self, flow: int) -> bool:
         """Whether a trigger asked for this flow."""
-        return flow in self._triggered
+        return flow in self._open and self._open[flow].triggered
 
     def carries(self, candidate_id: str) -> bool:
         """Whether any live item is about this candidate."""
@@ -86,7 +90,7 @@ class Flows:
 
     def enter(self, stage: str, item: Item[object]) -> None:
         """Add a new item of an open flow."""
-        self._sizes[item.flow] += 1
+        self._open[item.flow].items += 1
         self._live[item.id] = (stage, item)
         self._carriers.update(candidate.id for candidate in carried(item))
 
@@ -97,11 +101,10 @@ class Flows:
             self._carriers[candidate.id] -= 1
             if not self._carriers[candidate.id]:
                 del self._carriers[candidate.id]
-        self._sizes[item.flow] -= 1
-        if self._sizes[item.flow]:
+        flow = self._open[item.flow]
+        flow.items -= 1
+        if flow.items:
             return False
-        del self._sizes[item.flow]
-        self._triggered.discard(item.flow)
-        self._ageless.discard(item.flow)
+        del self._open[item.flow]
         self._ledger.close(item.flow)
         return True
