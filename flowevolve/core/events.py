@@ -105,7 +105,7 @@ class EventLog:
         return lambda: self._sinks.remove(sink)
 
     def emit(self, body: EventBody, attachment: object | None = None) -> None:
-        event = Event(self._next, self.elapsed(), body.kind, body.to_json(), attachment, body)
+        event = Event.of(self._next, self.elapsed(), body, attachment)
         self._next += 1
         for sink in self._sinks:
             sink(event)

@@ -48,7 +48,6 @@ from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
-from flowevolve.engine.fruitless import MOST_IN_VAIN
 from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pause import Paused
 from flowevolve.engine.recovery.state import RecoveredState
@@ -57,7 +56,6 @@ from flowevolve.engine.staleness_check import StalenessCheck
 from flowevolve.engine.stopping import Stopping
 from flowevolve.engine.tickets import TicketQueue
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.prompts.shipped import SHIPPED
 
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
@@ -76,11 +74,11 @@ class Dispatcher:
         events: EventLog,
         staleness: StalenessPolicy,
         settled: Settled,
-        templates: Templates = SHIPPED,
-        stopping: Sequence[StoppingPolicy] = (),
-        most_in_vain: int = MOST_IN_VAIN,
-        seed: int = 0,
-        abort: Callable[[], None] = lambda: None,
+        templates: Templates,
+        stopping: Sequence[StoppingPolicy],
+        most_in_vain: int,
+        seed: int,
+        abort: Callable[[], None],
     ) -> None:
         """``abort`` cancels the run at once. The run fails if its first ``most_in_vain`` flows are all in vain."""
         self.graph: Graph = algorithm.graph()

@@ -17,7 +17,7 @@ from typing import Literal
 from flowevolve._util.errors import InputError
 from flowevolve.core.model import CHARS_PER_TOKEN
 from flowevolve.core.payload_kinds import payload
-from flowevolve.core.pool import DEFAULT_POOL, Note, Update
+from flowevolve.core.pool import Note, Update
 from flowevolve.core.record import Record
 from flowevolve.prompts.reading.notes import NOTE_LINE
 
@@ -69,34 +69,33 @@ class PlaybookChange(Record, kind="playbook"):
     counts: Counts
 
 
-def edit_note(operations: Sequence[Operation], counts: Counts, pool: str = DEFAULT_POOL) -> Note:
+def edit_note(operations: Sequence[Operation], counts: Counts) -> Note:
     """The note that changes a playbook."""
-    return PlaybookChange(operations=tuple(operations), counts=counts).note(pool)
+    return PlaybookChange(operations=tuple(operations), counts=counts).note()
 
 
-def load_note(bullets: Iterable[Bullet], pool: str = DEFAULT_POOL) -> Note:
+def load_note(bullets: Iterable[Bullet]) -> Note:
     """The note that puts bullets with ids and counters into a playbook that has none of these ids."""
     loaded = tuple((each.id, each.section, each.text, each.helpful, each.harmful) for each in bullets)
-    return PlaybookChange(loaded=loaded, operations=(), counts={}).note(pool)
+    return PlaybookChange(loaded=loaded, operations=(), counts={}).note()
 
 
 class Playbook:
     """The playbook as of the latest update. ``conflicts`` counts the operations that came too late and did nothing."""
 
-    def __init__(self, pool: str = DEFAULT_POOL) -> None:
+    def __init__(self) -> None:
         self.conflicts = 0
         self.version = 0
         """The version of the latest update."""
-        self._pool = pool
         self._live: dict[str, Bullet] = {}
         self._gone: dict[str, Bullet] = {}
         self._merged: dict[str, str] = {}
         self._last = 0
 
     @classmethod
-    def as_of(cls, updates: Iterable[Update], pool: str = DEFAULT_POOL) -> Playbook:
+    def as_of(cls, updates: Iterable[Update]) -> Playbook:
         """The playbook after these updates, which must begin with the first one of the run."""
-        book = cls(pool)
+        book = cls()
         for update in updates:
             book.apply(update)
         return book
@@ -104,7 +103,7 @@ class Playbook:
     def apply(self, update: Update) -> None:
         self.version = update.version
         for change in update.changes:
-            if isinstance(change, Note) and change.kind == PlaybookChange.kind and change.pool == self._pool:
+            if isinstance(change, Note) and change.kind == PlaybookChange.kind:
                 self._take(PlaybookChange.from_json(change.data))
 
     def _take(self, change: PlaybookChange) -> None:

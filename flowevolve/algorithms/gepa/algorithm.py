@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
@@ -236,8 +235,8 @@ class GEPA(Algorithm[GEPAConfig]):
         """The stage, if any, that merges edits into a candidate worth validating."""
         if self._head is None:
             return ()
-        waiting = Stage("group", GroupCommit(self._head), ("evaluate",), workers=1, gather=32)
-        return (replace(waiting, departs=Balance(self.config.balance)),)
+        departs = Balance(self.config.balance)
+        return (Stage("group", GroupCommit(self._head), ("evaluate",), gather=32, departs=departs),)
 
     def _screen(self, rollouts: Rollouts) -> Screen:
         config = self.config

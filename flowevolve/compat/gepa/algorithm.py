@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
@@ -219,7 +219,7 @@ class AdapterGEPA(GEPA):
             return (), validating
         commit = GroupCommit(head, asks=self._parts.asks, least=2)
         departs = GroupsOrEach(head, Balance(self.config.balance, after=1))
-        return (replace(Stage("group", commit, ("evaluate",), workers=1, gather=32), departs=departs),), validating
+        return (Stage("group", commit, ("evaluate",), gather=32, departs=departs),), validating
 
     def _order_of_validation(self) -> Sequence[str]:
         """The examples that gepa's policy chooses; before there is a state, those it chooses for the seed, or all."""
