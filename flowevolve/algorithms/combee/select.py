@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from flowevolve._util.json_types import JSON
-from flowevolve.algorithms.gepa.config import GEPAConfig
-from flowevolve.algorithms.gepa.prune import Pruning
-from flowevolve.algorithms.gepa.select import MergeSchedule, Plan, Select
-from flowevolve.archives.base import CandidateArchive
+from flowevolve.algorithms.gepa.select import Plan, Select
 from flowevolve.core.context import StageContext
-from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.stages import Head, Remeasuring
 
 
 class RoundPlan(Plan):
@@ -31,6 +27,7 @@ class LaterPlan(RoundPlan):
         return {name: data.pop(name) for name in ("parents", "ancestor", "components", "cursor")} | data
 
 
+@dataclass(eq=False)
 class SelectRounds(Select):
     """Chooses parent and components once for a round of ``size()`` rewrites, and a new minibatch for each rewrite. A
     round ends early if its parent was a group under validation that has failed, or if somebody vetoes the parent.
@@ -40,33 +37,18 @@ class SelectRounds(Select):
 
     plan_type: ClassVar[type[RoundPlan]] = RoundPlan
 
-    def __init__(
-        self,
-        archive: CandidateArchive,
-        schedule: MergeSchedule,
-        config: GEPAConfig,
-        selection: Selection,
-        components: ComponentSelection,
-        train_ids: tuple[str, ...],
-        head: Head | None = None,
-        pruning: Pruning | None = None,
-        remeasuring: Remeasuring | None = None,
-        *,
-        size: Callable[[], int],
-    ) -> None:
-        super().__init__(archive, schedule, config, selection, components, train_ids, head, pruning, remeasuring)
-        self._size = size
-        self._last: RoundPlan | None = None
-        """The plan of the latest rewrite."""
+    size: Callable[[], int] = field(kw_only=True)
+    _last: RoundPlan | None = field(default=None, init=False)
+    """The plan of the latest rewrite."""
 
     def _choose_rewrite(self, context: StageContext) -> Plan:
         last = self._last
         if last is None or not last.left or not self._may_build_on(last.parents[0], context):
-            return super()._choose_rewrite(context).model_copy(update={"left": self._size() - 1})
+            return super()._choose_rewrite(context).model_copy(update={"left": self.size() - 1})
         return LaterPlan(
             parents=last.parents,
             ancestor=None,
-            looked_for_merge=self._schedule.due,
+            looked_for_merge=self.schedule.due,
             components=last.components,
             cursor=last.cursor,
             batch=self._next_batch(context),

@@ -157,13 +157,9 @@ class GEPA(Algorithm[GEPAConfig]):
             self._pruning,
             self._remeasuring,
         )
-        self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
-        if self._head is not None:
-            self.archives = (*self.archives, self._head)
-        if self._pruning is not None:
-            self.archives = (*self.archives, self._pruning)
-        if self._remeasuring is not None:
-            self.archives = (*self.archives, self._remeasuring)
+        optional = (self._head, self._pruning, self._remeasuring)
+        self._optional = tuple(each for each in optional if each is not None)
+        self.archives = (self._archive, self._schedule, self._order, self._select.cursors, *self._optional)
 
     @property
     def archive(self) -> CandidateArchive:
@@ -280,12 +276,8 @@ class GEPA(Algorithm[GEPAConfig]):
         self._select.apply_event(event)
         self._final.apply_event(event)
         self._noise.apply_event(event)
-        if self._head is not None:
-            self._head.apply_event(event)
-        if self._pruning is not None:
-            self._pruning.apply_event(event)
-        if self._remeasuring is not None:
-            self._remeasuring.apply_event(event)
+        for each in self._optional:
+            each.apply_event(event)
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Choose the winner; nothing more is evolved."""

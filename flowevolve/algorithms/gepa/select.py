@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from flowevolve.algorithms.gepa.config import GEPAConfig
@@ -111,6 +112,7 @@ class Plan(Record, kind="gepa.selected"):
     again: bool = False
 
 
+@dataclass(eq=False)
 class Select:
     """Picks parent, components and minibatch.
 
@@ -120,36 +122,22 @@ class Select:
     """
 
     plan_type: ClassVar[type[Plan]] = Plan
-
-    def __init__(
-        self,
-        archive: CandidateArchive,
-        schedule: MergeSchedule,
-        config: GEPAConfig,
-        selection: Selection,
-        components: ComponentSelection,
-        train_ids: tuple[str, ...],
-        head: Head | None = None,
-        pruning: Pruning | None = None,
-        remeasuring: Remeasuring | None = None,
-    ) -> None:
-        """``head`` is what edits are merged onto and what a parent may be; None if edits are not merged. ``pruning``
-        says when to take something out of the best candidate, and ``remeasuring`` when to measure it again; None:
-        never.
-        """
-        self._archive = archive
-        self._schedule = schedule
-        self._config = config
-        self._selection = selection
-        self._components = components
-        self._train_ids = train_ids
-        self._batches: EpochBatches | None = None
-        self._rewrites = 0
-        self._head = head
-        self._pruning = pruning
-        self._remeasuring = remeasuring
-        self.cursors = Cursors()
-        self._merged_before: set[tuple[str, str, str]] = set()
+    archive: CandidateArchive
+    schedule: MergeSchedule
+    config: GEPAConfig
+    selection: Selection
+    components: ComponentSelection
+    train_ids: tuple[str, ...]
+    head: Head | None = None
+    """What edits are merged onto and what a parent may be; None if edits are not merged."""
+    pruning: Pruning | None = None
+    """Says when to take something out of the best candidate; None: never."""
+    remeasuring: Remeasuring | None = None
+    """Says when to measure the best candidate again; None: never."""
+    cursors: Cursors = field(default_factory=Cursors, init=False)
+    _batches: EpochBatches | None = field(default=None, init=False)
+    _rewrites: int = field(default=0, init=False)
+    _merged_before: set[tuple[str, str, str]] = field(default_factory=set, init=False)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         plan = context.decide(self.plan_type, lambda: self._choose(context))
@@ -173,12 +161,12 @@ class Select:
             case OwnEvent(kind=Plan.kind, data=data, item=item):
                 self._note(self.plan_type.from_json(data), flow_of(item))
             case FlowClosed(flow):
-                self._schedule.end(flow)
+                self.schedule.end(flow)
             case _:
                 pass
 
     def _choose(self, context: StageContext) -> Plan:
-        best = None if self._remeasuring is None else self._remeasuring.due()
+        best = None if self.remeasuring is None else self.remeasuring.due()
         if best is not None:
             return self.plan_type(
                 parents=(best.id,),
@@ -188,23 +176,23 @@ class Select:
                 version=context.pool.version,
                 again=True,
             )
-        removed = () if self._pruning is None else self._pruning.due()
+        removed = () if self.pruning is None else self.pruning.due()
         if removed:
             return self._choose_pruning(removed, context)
-        merge = self._find_merge(context) if self._schedule.due else None
+        merge = self._find_merge(context) if self.schedule.due else None
         return self._choose_rewrite(context) if merge is None else self._choose_merge(merge, context)
 
     def _note(self, plan: Plan, flow: int) -> None:
-        if self._pruning is not None:
-            self._pruning.begin(flow, plan.removed)
-        if self._remeasuring is not None:
-            self._remeasuring.begin(flow, again=plan.again)
+        if self.pruning is not None:
+            self.pruning.begin(flow, plan.removed)
+        if self.remeasuring is not None:
+            self.remeasuring.begin(flow, again=plan.again)
         if plan.looked_for_merge:
-            self._schedule.due = False
+            self.schedule.due = False
         if plan.removed or plan.again:
             return
         if plan.ancestor is not None:
-            self._schedule.begin(flow)
+            self.schedule.begin(flow)
             self._merged_before.add((plan.parents[0], plan.parents[1], plan.ancestor))
         else:
             self._rewrites += 1
@@ -214,9 +202,9 @@ class Select:
         """The test takes as many validation examples as an edit and its parent are run on together, as the parent's
         scores are known already.
         """
-        parent = self._archive.best()
+        parent = self.archive.best()
         assert parent is not None, "something is to be taken out of the best candidate, so there is one"
-        size = min(2 * self._config.minibatch, len(parent.scores))
+        size = min(2 * self.config.minibatch, len(parent.scores))
         return self.plan_type(
             parents=(parent.id,),
             ancestor=None,
@@ -228,11 +216,11 @@ class Select:
 
     def _choose_rewrite(self, context: StageContext) -> Plan:
         parent = self._parent(context)
-        names, cursor = self._components.select(list(parent.artifact), self.cursors.of(parent))
+        names, cursor = self.components.select(list(parent.artifact), self.cursors.of(parent))
         return self.plan_type(
             parents=(parent.id,),
             ancestor=None,
-            looked_for_merge=self._schedule.due,
+            looked_for_merge=self.schedule.due,
             components=names,
             cursor=cursor,
             batch=self._next_batch(context),
@@ -241,23 +229,23 @@ class Select:
 
     def _parent(self, context: StageContext) -> Candidate:
         """The head with a probability of ``optimism``, else what the policy selects."""
-        if self._head is not None and context.random.random() < self._config.optimism:
-            return context.pool[self._head.id()]
-        return self._selection.select(self._archive, context.random)
+        if self.head is not None and context.random.random() < self.config.optimism:
+            return context.pool[self.head.id()]
+        return self.selection.select(self.archive, context.random)
 
     def _next_batch(self, context: StageContext) -> tuple[str, ...]:
         if self._batches is None:
             self._batches = EpochBatches(
-                self._train_ids, self._config.minibatch, lambda epoch: context.derive_random("epoch", epoch)
+                self.train_ids, self.config.minibatch, lambda epoch: context.derive_random("epoch", epoch)
             )
         return self._batches.batch(self._rewrites)
 
     def _find_merge(self, context: StageContext) -> Merge | None:
         done = frozenset(self._merged_before)
-        return find_merge(self._archive.confirmed, context.pool.__getitem__, done, context.random)
+        return find_merge(self.archive.confirmed, context.pool.__getitem__, done, context.random)
 
     def _choose_merge(self, merge: Merge, context: StageContext) -> Plan:
-        ids = stratified_ids(merge.first, merge.second, self._config.merge_sample, context.random)
+        ids = stratified_ids(merge.first, merge.second, self.config.merge_sample, context.random)
         return self.plan_type(
             parents=(merge.first.id, merge.second.id),
             ancestor=merge.ancestor.id,
