@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.gepa.select import Plan, Select
 from flowevolve.core.context import StageContext
 
@@ -15,16 +14,6 @@ class RoundPlan(Plan):
     """A plan, and how many rewrites its round has left after it."""
 
     left: int = 0
-
-
-class LaterPlan(RoundPlan):
-    """The plan of a rewrite that is not the first of its round. In its event, the fields that it shares with the first
-    one come first.
-    """
-
-    def to_json(self) -> dict[str, JSON]:
-        data = super().to_json()
-        return {name: data.pop(name) for name in ("parents", "ancestor", "components", "cursor")} | data
 
 
 @dataclass(eq=False)
@@ -45,7 +34,7 @@ class SelectRounds(Select):
         last = self._last
         if last is None or not last.left or not self._may_build_on(last.parents[0], context):
             return super()._choose_rewrite(context).model_copy(update={"left": self.size() - 1})
-        return LaterPlan(
+        return RoundPlan(
             parents=last.parents,
             ancestor=None,
             looked_for_merge=self.schedule.due,
