@@ -151,12 +151,10 @@ def committing(name: str, work: Callable[[Item[object], UpdateContext], Awaitabl
 
 
 class Trigger(Protocol):
-    """Decides when an extra flow is started, from nothing but commits and time."""
+    """Decides when an extra flow is started, from nothing but commits."""
 
     name: str
     stage: str
-    every_seconds: float | None
-    """The period of a trigger that fires by time; None for one that fires by commits."""
 
     def fires(self, update: Update, improved: bool) -> bool:
         """Whether this commit makes it fire. ``improved`` says whether the best score rose."""

@@ -219,10 +219,9 @@ class Dispatcher:
         flow, slots = self._algorithm.estimate(), self._algorithm.slots
         return flow_facts(self.graph, self.counters, self.ledger, flow, self.call_limit, slots)
 
-    def fire(self, trigger: Trigger, flow: int | None = None) -> None:
-        """Have a flow opened for a trigger that a commit of this flow has fired or, with None, the passing of time."""
-        ordinary = flow is not None and not self.flows.is_triggered(flow)
-        if self.tickets.fire(trigger, by_ordinary_flow=ordinary):
+    def fire(self, trigger: Trigger, flow: int) -> None:
+        """Have a flow opened for a trigger that a commit of this flow has fired."""
+        if self.tickets.fire(trigger, by_ordinary_flow=not self.flows.is_triggered(flow)):
             self.log(TriggerFired(trigger.name, self.pool.version))
             self.changed.fire()
 

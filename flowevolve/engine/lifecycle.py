@@ -83,9 +83,6 @@ class Lifecycle:
                 tasks.start_soon(self._watch_time, limit)
             else:  # a resumed run begins nothing new
                 dispatcher.stopping.stop(TIME, hurry=True)
-        for trigger in dispatcher.graph.triggers:
-            if trigger.every_seconds is not None:
-                tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
         if isinstance(self._executor, Stream) and self._allocation is not None:
             tasks.start_soon(self._allocate_workers, self._executor, self._allocation)
         await self._bounded(self._evolve)
@@ -240,8 +237,6 @@ class Lifecycle:
                 await self._open_flow(tickets.next())
             elif dispatcher.flows:
                 await executor.advance()
-            elif any(trigger.every_seconds is not None for trigger in dispatcher.graph.triggers):
-                await dispatcher.changed.wait()
             else:
                 dispatcher.stopping.stop(STALLED)
         tickets.is_open = False
@@ -282,14 +277,6 @@ class Lifecycle:
                 break
             limit = now
         self._dispatcher.stopping.stop(TIME, hurry=True)
-
-    async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
-        count = 0
-        while True:
-            elapsed = self._dispatcher.elapsed()
-            count = max(count, int(elapsed / period)) + 1  # what was missed is skipped
-            await anyio.sleep(count * period - elapsed)
-            self._dispatcher.fire(trigger)
 
     async def _allocate_workers(self, stream: Stream, policy: Allocation) -> None:
         """Ask the allocation policy at its interval and follow its decisions, except during init and pauses."""

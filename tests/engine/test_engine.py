@@ -40,8 +40,8 @@ from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.staleness import Full, Guarded
 from flowevolve.policies.stopping import NoImprovement
-from flowevolve.policies.triggers import EveryCommits, EverySeconds, Stagnation
 from tests.support.depth import examples
+from tests.support.triggers import EveryCommits, Stagnation
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,6 @@ def test_gathering_more_than_may_be_in_flight_is_refused(mode: Mode, setting: st
     [
         (EveryCommits("every", "extra", 4), 2),
         (Stagnation("stuck", "extra", 3), 2),
-        (EverySeconds("timer", "extra", 2.0), 4),
     ],
 )
 def test_triggers_start_flows_of_their_own(trigger: Trigger, expected: int) -> None:

@@ -28,7 +28,6 @@ from flowevolve.engine.contract import Mode
 from flowevolve.engine.engine import Engine
 from flowevolve.policies.flows import AutoFlows
 from flowevolve.policies.staleness import Guarded, Reflective
-from flowevolve.policies.triggers import EveryCommits, EverySeconds
 from tests.support.small_runs import (
     Carrier,
     Phase,
@@ -41,6 +40,7 @@ from tests.support.small_runs import (
     propose,
     run_small,
 )
+from tests.support.triggers import EveryCommits
 
 
 async def measure(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -204,12 +204,11 @@ def entry(flows: int, ran: list[str], seconds: float = 1.0) -> StageFunction:
     return enter
 
 
-def extra(ran: list[str], commits: int = 0, seconds: float = 0.0) -> Stage:
+def extra(ran: list[str], commits: int = 0) -> Stage:
     """The stage of a trigger; its tickets' numbers are kept."""
 
     async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         ran.append(f"extra{item.expect(Ticket).ordinal}")
-        await anyio.sleep(seconds)
         for number in range(commits):
             yield Emit(number, to="update")
 
@@ -235,24 +234,6 @@ def test_a_trigger_that_fires_all_the_time_takes_turns_with_ordinary_flows() -> 
     )
     run_small(algorithm, width=1)
     assert ran == ["entry0", "extra0", "entry1", "extra1", "entry2", "extra2", "entry3", "extra3", "extra4"]
-
-
-def test_a_timer_faster_than_its_flow_has_one_flow_waiting() -> None:
-    ran: list[str] = []
-    algorithm = Small(
-        entry(3, ran), extra(ran, seconds=50.0), update=commit, triggers=(EverySeconds("timer", "extra", 1.0),)
-    )
-    result = run_small(algorithm, width=1, budget=Budget(seconds=500))
-    assert ran == ["entry0", "extra0", "entry1", "extra1", "entry2", "extra2", "extra3"]
-    assert result.report.stop_reason == "exhausted"
-
-
-def test_a_timer_that_the_machine_can_not_keep_up_with_skips_what_it_missed() -> None:
-    ran: list[str] = []
-    timer = EverySeconds("timer", "extra", 1e-9)
-    result = run_small(Small(entry(2, ran, 0.0), extra(ran), update=commit, triggers=(timer,)), kind="real")
-    assert result.report.stop_reason == "exhausted"
-    assert {"entry0", "entry1"} <= set(ran)
 
 
 @pytest.mark.parametrize(("mode", "width"), [("sync", 1), ("stream", 8)])
@@ -309,21 +290,6 @@ def test_a_run_in_which_nothing_can_change_has_stalled(mode: Mode) -> None:
     ran = run_small(Small(enter), mode=mode)
     assert ran.report.stop_reason == "stalled"
     assert ran.report.wall_seconds == 0
-
-
-@pytest.mark.parametrize("mode", ["sync", "stream"])
-def test_a_timer_wakes_a_run_that_has_nothing_to_do(mode: Mode) -> None:
-    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if context.pool.version < 2:
-            raise NotYet
-        raise Exhausted
-        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
-
-    ran: list[str] = []
-    timer = EverySeconds("timer", "extra", 5.0)
-    result = run_small(Small(enter, extra(ran, commits=1), update=commit, triggers=(timer,)), mode=mode)
-    assert ran == ["extra0", "extra1"]
-    assert result.report.wall_seconds == pytest.approx(10)
 
 
 def test_only_a_flow_that_was_not_begun_can_be_too_early() -> None:

@@ -13,10 +13,10 @@ from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Stage, Trigger
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.policies.stopping import NoImprovement
-from flowevolve.policies.triggers import Stagnation
 from tests.support.depth import cuts
 from tests.support.interruption import events_of, evolve
 from tests.support.small_runs import Small, consume, propose
+from tests.support.triggers import Stagnation
 
 RISING_TO_FOUR = (1.0, 2.0, 3.0, 4.0, 4.0, 3.0, 4.0, 4.0, 4.0, 4.0)
 

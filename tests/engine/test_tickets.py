@@ -6,7 +6,7 @@ import pytest
 
 from flowevolve.core.item import Ticket
 from flowevolve.engine.tickets import TicketQueue
-from flowevolve.policies.triggers import EveryCommits
+from tests.support.triggers import EveryCommits
 
 SHIFT, ADVISE = EveryCommits("shift", "write", 10), EveryCommits("advise", "update", 50)
 

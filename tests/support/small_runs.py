@@ -158,7 +158,6 @@ def run_small(
     width: int | FlowBound = 4,
     staleness: StalenessPolicy | None = None,
     meanwhile: Callable[[Engine], Coroutine[None, None, None]] | None = None,
-    kind: clock.Clock = "virtual",
     calls: int = 1,
 ) -> Ran:
     events: list[Event] = []
@@ -181,7 +180,7 @@ def run_small(
             tasks.cancel_scope.cancel()
         return report
 
-    return Ran(clock.run(go, clock=kind), events)
+    return Ran(clock.run(go, clock="virtual"), events)
 
 
 def five_plans(to: str) -> Phase:

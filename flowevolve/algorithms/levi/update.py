@@ -228,7 +228,6 @@ class Evaluations:
     stage: str
     every: int
     stagnation: int = 0
-    every_seconds: float | None = None
     _count: int = 0
     _without: int = 0
 

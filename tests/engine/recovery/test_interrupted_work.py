@@ -1,4 +1,4 @@
-"""Interrupted runs of small algorithms made to be awkward: batches, fit, triggers, phases cut off."""
+"""Interrupted runs of small algorithms made to be awkward: batches, fit, phases cut off."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from flowevolve._util import clock
 from flowevolve.core.calls import CallScope
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
-from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage, Trigger
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Gathered, Item, Ticket
 from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import ChatReply, LLMError, Message, RejectedError
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall, RecordedReplies
 from flowevolve.engine.report import RunReport
-from flowevolve.policies.triggers import EverySeconds, Stagnation
 from tests.support import interruption
 from tests.support.depth import cuts
 
@@ -31,13 +30,12 @@ class Counting(fe.Algorithm):
 
     name = "counting"
 
-    def __init__(self, *, tickets: int = 5, each: int = 1, gather: int = 1, triggers: tuple[Trigger, ...] = ()) -> None:
+    def __init__(self, *, tickets: int = 5, each: int = 1, gather: int = 1) -> None:
         self.best_so_far: Candidate | None = None
         self.archives = (self,)
         self._tickets = tickets
         self._each = each
         self._gather = gather
-        self._triggers = triggers
 
     def apply(self, update: object) -> None:
         pass
@@ -50,10 +48,8 @@ class Counting(fe.Algorithm):
             (
                 Stage("make", self._make, ("update",)),
                 CommittingStage("update", self._update, gather=self._gather),
-                Stage("extra", self._extra),
             ),
             entry="make",
-            triggers=self._triggers,
         )
 
     async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -69,10 +65,6 @@ class Counting(fe.Algorithm):
         await anyio.sleep(1)
         context.commit([Add(member.expect(Candidate)) for member in members])
         await anyio.sleep(1)
-        for emission in NO_EMISSIONS:
-            yield emission
-
-    async def _extra(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         for emission in NO_EMISSIONS:
             yield emission
 
@@ -141,20 +133,6 @@ def test_a_run_that_went_on_after_its_finish_is_finished_again() -> None:
     before_finish = next(i for i in range(last_flow, 0, -1) if longer[i].kind == "flow.open")
     _, again = evolve(Counting(tickets=6), longer[:before_finish])
     assert again[-2].kind == "phase.ended"
-
-
-def test_periods_and_stagnation_go_on_across_interruptions() -> None:
-    def algorithm() -> Counting:
-        return Counting(tickets=8, triggers=(EverySeconds("clock", "extra", 6.0), Stagnation("stuck", "extra", 4)))
-
-    _, whole = evolve(algorithm())
-    fired = [event.data["trigger"] for event in whole if event.kind == "trigger.fired"]
-    cut = whole
-    for share in (0.3, 0.5, 0.7):
-        _, cut = evolve(algorithm(), cut[: int(len(cut) * share)])
-    times = [event.time for event in cut if event.kind == "trigger.fired" and event.data["trigger"] == "clock"]
-    assert all(time % 6.0 < 1e-3 or 6.0 - time % 6.0 < 1e-3 for time in times)
-    assert {event.data["trigger"] for event in cut if event.kind == "trigger.fired"} == set(fired)
 
 
 def played(item: str, text: str, *, failure: LLMError | None = None) -> AnsweredCall:

@@ -31,8 +31,8 @@ from flowevolve.core.item_ids import ItemId
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.recovery.recovery import recover
 from flowevolve.engine.recovery.state import OpenFlow, RecoveredState
-from flowevolve.policies.triggers import EveryCommits
 from tests.support.small_runs import Small, consume, no_work
+from tests.support.triggers import EveryCommits
 
 STUCK = EveryCommits("stuck", "write", 100)
 

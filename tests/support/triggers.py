@@ -1,4 +1,4 @@
-"""Triggers: when an algorithm starts a flow in addition to the ordinary ones."""
+"""Small triggers, for graphs of tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ class EveryCommits:
     name: str
     stage: str
     count: int
-    every_seconds: float | None = None
 
     def fires(self, update: Update, improved: bool) -> bool:
         return update.version % self.count == 0
@@ -27,7 +26,6 @@ class Stagnation:
     name: str
     stage: str
     count: int
-    every_seconds: float | None = None
     _without: int = 0
 
     def fires(self, update: Update, improved: bool) -> bool:
@@ -36,15 +34,3 @@ class Stagnation:
             return False
         self._without = 0
         return True
-
-
-@dataclass(slots=True)
-class EverySeconds:
-    """Fires every ``every_seconds`` seconds of the run."""
-
-    name: str
-    stage: str
-    every_seconds: float | None
-
-    def fires(self, update: Update, improved: bool) -> bool:
-        return False
