@@ -22,7 +22,7 @@ class Executor(Protocol):
     @property
     def width(self) -> int: ...
 
-    def look(self) -> None:
+    def update_width(self) -> None:
         """Decide how many flows may be open. This is called before a flow is opened."""
 
     def start(self, tasks: TaskGroup) -> None:
@@ -31,10 +31,13 @@ class Executor(Protocol):
         """
 
     async def put(self, stage: str, item: Item[object]) -> None:
-        """Accept an item for a stage."""
+        """Accept an item for a stage, and wait while that stage's queue is full."""
 
-    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
-        """Let items wait for a stage again; with ``together``, as the one batch in which they were being worked on."""
+    def put_back(self, stage: str, item: Item[object]) -> None:
+        """Accept an item for a stage at once, however full that stage's queue is."""
+
+    def put_together(self, stage: str, items: Sequence[Item[object]]) -> None:
+        """Accept items for a stage again, as the one batch in which they were being worked on."""
 
     async def advance(self) -> None:
         """Continue the work, and return when a flow may have ended or the run was asked to stop."""

@@ -119,7 +119,7 @@ def _enter(
         # If the algorithm's estimate was too low, the budget may have no room; other open work goes on.
         return _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
     # It is sent at once, however full the stage's queue is, because the caller asked for it.
-    executor.restore(target, [dispatcher.emitted(INJECTION, target, ticket, emission, 0)], together=False)
+    executor.put_back(target, dispatcher.emitted(INJECTION, target, ticket, emission, 0))
     dispatcher.settle(INJECTION, ticket, "consumed", "")
     return candidate
 

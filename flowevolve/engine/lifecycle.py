@@ -28,7 +28,6 @@ from flowevolve.core.stop_reasons import STALLED, TIME
 from flowevolve.engine.contract import best_of
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
-from flowevolve.engine.lockstep import Lockstep
 from flowevolve.engine.recovery.recovery import FIT, History, recover
 from flowevolve.engine.recovery.state import Phase, RecoveredState, Start
 from flowevolve.engine.steering import Steering
@@ -128,9 +127,9 @@ class Lifecycle:
         dispatcher, before = self._dispatcher, self._interrupted
         if before is not None:
             for stage, items in before.under_way:
-                self._executor.restore(stage, items, together=True)
+                self._executor.put_together(stage, items)
             for stage, item in before.waiting:
-                self._executor.restore(stage, [item], together=False)
+                self._executor.put_back(stage, item)
             if self._allocation is not None and isinstance(self._executor, Stream):
                 for stage, workers in before.workers.items():
                     self._executor.set_workers(stage, workers)
@@ -227,8 +226,7 @@ class Lifecycle:
         tickets.is_open = True
         dispatcher.changed.fire()
         while dispatcher.may_open_flows:
-            if isinstance(executor, Lockstep) or len(dispatcher.flows) < executor.width:
-                executor.look()
+            executor.update_width()
             if dispatcher.pause.new_flows and not dispatcher.flows:
                 await dispatcher.changed.wait()
             elif dispatcher.pause.new_flows or len(dispatcher.flows) >= executor.width:

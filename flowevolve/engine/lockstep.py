@@ -43,13 +43,13 @@ class Lockstep:
     async def put(self, stage: str, item: Item[object]) -> None:
         self._waiting[stage].append(item)
 
-    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
-        if together:
-            self._together[stage].append(list(items))
-        else:
-            self._waiting[stage].extend(items)
+    def put_back(self, stage: str, item: Item[object]) -> None:
+        self._waiting[stage].append(item)
 
-    def look(self) -> None:
+    def put_together(self, stage: str, items: Sequence[Item[object]]) -> None:
+        self._together[stage].append(list(items))
+
+    def update_width(self) -> None:
         """Set the width if a step has ended and the graph has a policy."""
         dispatcher, policy = self._dispatcher, self._dispatcher.graph.step_width
         if policy is None:

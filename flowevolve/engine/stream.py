@@ -46,20 +46,22 @@ class Stream:
     async def put(self, stage: str, item: Item[object]) -> None:
         await self._queues[stage].put(item)
 
-    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
-        if together:
-            self._queues[stage].put_together(items)
-            return
-        for item in items:
-            self._queues[stage].put_back(item)
+    def put_back(self, stage: str, item: Item[object]) -> None:
+        self._queues[stage].put_back(item)
+
+    def put_together(self, stage: str, items: Sequence[Item[object]]) -> None:
+        self._queues[stage].put_together(items)
 
     @property
     def width(self) -> int:
         limit = self._dispatcher.counters.flow_limit
         return 1 if limit is None else limit.flows
 
-    def look(self) -> None:
+    def update_width(self) -> None:
+        """Ask the policy, if a flow may be opened now."""
         dispatcher = self._dispatcher
+        if len(dispatcher.flows) >= self.width:
+            return
         before = dispatcher.counters.flow_limit
         facts = dispatcher.flow_facts()
         limit = self._bound.limit(facts, before)
