@@ -12,6 +12,7 @@ import pytest
 import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
+from flowevolve.core.event_kinds import FlowLimitChanged
 from flowevolve.core.events import Event
 from flowevolve.core.task import Task
 from flowevolve.runner.result import Result
@@ -96,14 +97,14 @@ def test_the_first_groups_are_validated_one_at_a_time_with_half_as_many_flows() 
 def test_if_few_rows_validate_who_aims_for_time_has_many_flows_while_groups_are_accepted() -> None:
     task = house_style_task()
     task.data = replace(task.data, val=task.data.val[:12])
-    limits = {}
+    limits: dict[str, list[FlowLimitChanged]] = {}
     for aim in ("balanced", "time"):
         _, events = evolve({**SETTINGS, "algorithm": {**GROUP, "aim": aim}}, task)
-        limits[aim] = [(each.data["flows"], str(each.data["reason"])) for each in of(events, "flows.limited")]
-    assert all("a validation costs as much" in reason for _, reason in limits["balanced"])
-    first, reason = limits["time"][0]
-    assert (first, "of the latest validations 100% accepted" in reason) == (8, True)
-    most = {aim: max(flows for flows, _ in each) for aim, each in limits.items()}
+        limits[aim] = [each.body for each in events if isinstance(each.body, FlowLimitChanged)]
+    assert all("a validation costs as much" in each.reason for each in limits["balanced"])
+    first = limits["time"][0]
+    assert (first.flows, "of the latest validations 100% accepted" in first.reason) == (8, True)
+    most = {aim: max(each.flows for each in changes) for aim, changes in limits.items()}
     assert most["balanced"] < 8 < most["time"]
 
 
