@@ -122,6 +122,7 @@ CONFIGURATIONS = {
     "no_model": f'[budget]\nminutes = 1\n[llm]\nbackend = "openai"\nbase_url = "{NOBODY}"\n',
     "no_vllm": '[budget]\nminutes = 1\n[llm]\nbackend = "vllm"\nmodel = "m"\n[vllm]\nexecutable = "none"\n',
 }
+AGAIN = ["resume", "short", "--set", "algorithm.max_in_flight=2"]
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +134,9 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for name, text in CONFIGURATIONS.items():
         (folder / f"{name}.toml").write_text(text)
         found.append(command("check", f"{name}.toml", cwd=folder).stderr)
+    (folder / "short.toml").write_text('clock = "virtual"\n[budget]\nproposals = 1\n')
+    command("run", "short.toml", "--out", "short", cwd=folder)
+    found.append(" ".join(command(*AGAIN, cwd=folder).stdout.split()))  # a note above the summary
     for name, place in ("damaged", 30_000), ("lost", 0):
         copytree(folder / "a", folder / name)
         content = bytearray((folder / name / "journal.sqlite").read_bytes())
