@@ -226,8 +226,10 @@ def beside_gepa(content: Content, folder: str) -> str:
         ("tokens to that score, over its own", _in_order(spent="tokens")),
         ("held-out score at equal tokens, less its own", _score),
     ]
+    if _aimed_for_time(found):
+        lines.insert(2, ('the same times and tokens with `algorithm.aim = "time"`, by workload', _aiming_for_time))
     if _in_real_time(found):
-        lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
+        lines.insert(-1, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
     if all(workloads(rows, MERGING_PEER, BASE) for rows in found):
         lines.append((PEER_LINE, _peer))
     header = HEADER.format(folder=folder, commit=content["commit"])
@@ -250,7 +252,15 @@ def _in_order(*, spent: Spent = "seconds") -> Told:
 
 
 def _real(rows: Rows) -> str:
-    return _both(_medians([rows], "stream_real", spent=spent) for spent in ("seconds", "tokens"))
+    return _times_and_tokens(rows, "stream_real")
+
+
+def _aiming_for_time(rows: Rows) -> str:
+    return _times_and_tokens(rows, "stream_time")
+
+
+def _times_and_tokens(rows: Rows, method: str) -> str:
+    return _both(_medians([rows], method, spent=spent) for spent in ("seconds", "tokens"))
 
 
 def _peer(rows: Rows) -> str:
@@ -327,10 +337,14 @@ def stream_alone(content: Content) -> str:
     )
 
 
+def _aimed_for_time(found: Sequence[Rows]) -> bool:
+    return all(workloads(rows, "stream_time", "stream", BASE) for rows in found)
+
+
 def aiming_for_time(content: Content) -> str:
     """What the aim ``time`` gains and costs beside the defaults; empty if it was not measured."""
     found = _simulated(content)
-    if not all(workloads(rows, "stream_time", "stream", BASE) for rows in found):
+    if not _aimed_for_time(found):
         return ""
     sooner, of = _for_less(found, "stream_time", "stream", "seconds")
     cheaper, _ = _for_less(found, "stream_time", "stream", "tokens")
