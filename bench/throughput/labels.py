@@ -18,6 +18,7 @@ LABELS: Mapping[str, str] = {
     "stream": "ours, `stream`",
     "stream_time": "ours, `stream` with the aim `time`",
     "stream_real": "ours, `stream`, in real time",
+    "stream_time_real": "ours, `stream` with the aim `time`, in real time",
     "careful": "ours, `careful`",
     "flashevolve": "ours, `flashevolve`",
     "combee_10": "ours, Combee, 10 reflections a proposal",

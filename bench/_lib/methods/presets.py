@@ -28,7 +28,11 @@ PRESETS: Mapping[str, Sections] = {
 """The settings of our methods by name. ``stream`` has the defaults and ``stream_time`` those with the aim ``time``.
 The others are presets, and Combee at two sizes.
 """
-ON_REAL_TIME: Mapping[str, str] = {"stream_real": "stream", "lockstep_real": "lockstep"}
+ON_REAL_TIME: Mapping[str, str] = {
+    "stream_real": "stream",
+    "stream_time_real": "stream_time",
+    "lockstep_real": "lockstep",
+}
 """Methods with the settings of the methods they map to, but run against the server's process instead of on the virtual
 clock, so that the two can be compared. None of them has a policy with an interval in seconds, which a sped-up server
 would stretch.

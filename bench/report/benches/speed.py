@@ -21,7 +21,7 @@ SPEED: Sequence[Bench] = (
         goals=throughput_goals.met,
         full="--methods gepa_sync gepa_pxn_2x2 gepa_pxn_4x4 gepa_pxn_8x8 gepa_pxn_1x8 gepa_pxn_8x1 gepa_pxn_2x8 "
         "gepa_pxn_8x2 dspy_gepa_4x4 agentdescent agentdescent_merging turbogepa stream stream_time plain flashevolve "
-        "lockstep stream_real lockstep_real --repeats 5 --virtual-repeats 5 --base-repeats 5",
+        "lockstep stream_real stream_time_real lockstep_real --repeats 5 --virtual-repeats 5 --base-repeats 5",
     ),
     Bench(
         "throughput_vllm_cpu",
