@@ -34,7 +34,7 @@ from flowevolve.core.event_kinds import (
     PhaseEnded,
     TriggerFired,
 )
-from flowevolve.core.events import EventLog
+from flowevolve.core.events import Event, EventLog
 from flowevolve.core.graph import AnyStage, CommittingStage, Discard, Emit, Exhausted, Graph, NotYet, Trigger
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Stale, Ticket, carried, gathered
 from flowevolve.core.item_ids import ItemId, child_id, flow_of, repair_id
@@ -88,7 +88,7 @@ class Dispatcher:
         self.changed = Pulse()
         self.pause = Paused()
         self.counters = RunCounters(self.graph)
-        self._stop_counting = events.subscribe(self.counters.take)
+        events.subscribe(self._count)
         events.subscribe(algorithm.apply_event)
         self.services = EngineServices(
             algorithm,
@@ -111,7 +111,7 @@ class Dispatcher:
             events=events,
             services=self.services,
             tickets=self.tickets,
-            counters=self.counters,
+            counters=lambda: self.counters,
             pause=self.pause,
             changed=self.changed,
             policies=stopping,
@@ -133,10 +133,7 @@ class Dispatcher:
 
     def load(self, state: RecoveredState) -> None:
         """Take over the state of an interrupted run. This is called once, before any other work."""
-        self._stop_counting()
         self.counters = state.counters
-        self.stopping.load(state.counters)
-        self._stop_counting = self._events.subscribe(self.counters.take)
         self.endings.load(state.ending)
         self.tickets.restore(state.ordinals, state.fired)
         self.ledger.restore(state.spent, state.ended)
@@ -150,6 +147,9 @@ class Dispatcher:
         for stage, item in state.items:
             self.flows.enter(stage, item)
         self.services.load(state)
+
+    def _count(self, event: Event) -> None:
+        self.counters.take(event)  # in a resumed run, those of the interrupted one
 
     def log(self, body: EventBody, attachment: object | None = None) -> None:
         self._events.emit(body, attachment)

@@ -32,14 +32,16 @@ class Stopping:
         events: EventLog,
         services: EngineServices,
         tickets: TicketQueue,
-        counters: RunCounters,
+        counters: Callable[[], RunCounters],
         pause: Paused,
         changed: Pulse,
         policies: Sequence[StoppingPolicy],
         most_in_vain: int,
         abort: Callable[[], None],
     ) -> None:
-        """``abort`` cancels the run at once. The run fails if its first ``most_in_vain`` flows are all in vain."""
+        """``counters`` is asked anew each time, because a resumed run goes on with those of the interrupted one.
+        ``abort`` cancels the run at once. The run fails if its first ``most_in_vain`` flows are all in vain.
+        """
         self.reason: StopReason | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
@@ -55,10 +57,6 @@ class Stopping:
         self._policies = policies
         self._most_in_vain = most_in_vain
         self._abort = abort
-
-    def load(self, counters: RunCounters) -> None:
-        """Use the counters of an interrupted run."""
-        self._counters = counters
 
     def stop(self, reason: str, *, hurry: bool = False) -> None:
         """Open no more flows. Open flows go on to their end, with ``hurry`` for at most the engine's drain time."""
@@ -94,8 +92,9 @@ class Stopping:
         """Stop or fail if the target, the budget, a stopping policy or fruitless work gives a reason to."""
         if self.reason is not None:
             return
+        counters = self._counters()
         best = self._services.pool_and_archives.best_score
-        refused = self._counters.refused
+        refused = counters.refused
         if refused is not None and self._ledger.is_below(refused.dimension, refused.needed):
             self.stop(refused.dimension)  # also in a resumed run, unless the limit was raised
             return
@@ -104,8 +103,8 @@ class Stopping:
         if target is not None and measured is not None and measured >= target:
             self.stop(TARGET_SCORE)
             return
-        nothing_yet = self._counters.in_vain is not None
-        if nothing_yet and (best or 0.0) >= 1.0 and self._counters.perfect >= MOST_PERFECT:
+        nothing_yet = counters.in_vain is not None
+        if nothing_yet and (best or 0.0) >= 1.0 and counters.perfect >= MOST_PERFECT:
             self.stop(UNPRODUCTIVE)
             return
         self._look_for_fruits()
@@ -122,7 +121,7 @@ class Stopping:
 
     def _see_that_proposals_are_charged(self) -> None:
         """Fail if the run has a limit of proposals, but its flows propose candidates without charging them."""
-        counters = self._counters
+        counters = self._counters()
         if self._ledger.limit("proposals") is None or counters.charges_proposals or counters.not_charged < FIRST:
             return
         self.fail(
@@ -135,7 +134,7 @@ class Stopping:
 
     def _look_for_fruits(self) -> None:
         """Report it if the first flows were all in vain, and end the run if it can't get better."""
-        counters = self._counters
+        counters = self._counters()
         if counters.in_vain is None or sum(counters.in_vain.values()) < FIRST:
             return
         if not counters.said_in_vain:
