@@ -14,15 +14,12 @@ from types import TracebackType
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
-from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT, UNCHANGED, in_vain
+from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT, UNCHANGED
 from flowevolve.core.event_kinds import (
     BudgetRefused,
-    CandidateProposed,
     CandidateRejected,
     EvaluationStopped,
-    FlowClosed,
     FlowLimitChanged,
-    FlowOpened,
     ItemDone,
     ItemSent,
     ItemsGathered,
@@ -33,13 +30,12 @@ from flowevolve.core.event_kinds import (
     ReplyPartlyRead,
     ReplyUnparsable,
     RolloutsSaved,
-    RunFruitless,
     StepEnded,
 )
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph
-from flowevolve.core.item import INJECTION, Released
-from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number
+from flowevolve.core.item import Released
+from flowevolve.core.item_ids import ItemId, parent_and_number
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, LoggedMove
 from flowevolve.core.policies import PAST, Batch, FlowLimit
 from flowevolve.core.pool import DEFAULT_POOL, MIGRATE, SEED
@@ -207,17 +203,6 @@ class RunCounters:
         self.racing = RacingCounts()
         self.replies = ReplyCounts()
         self.accepted = 0
-        self.in_vain: Counter[str] | None = Counter()
-        """How much work was in vain for each reason; None as soon as a candidate has been proposed or accepted."""
-        self.said_in_vain = False
-        self.charges_proposals = False
-        """Whether any flow has charged a proposal, apart from the flows of init, finish and injected candidates."""
-        self.not_charged = 0
-        """How many candidates were proposed by such flows that ended while none of them had charged a proposal."""
-        self._proposed = Counter[int]()
-        """The same for each open flow."""
-        self._special = set[int]()
-        """The open flows of init, finish and injected candidates."""
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
@@ -272,17 +257,6 @@ class RunCounters:
                 self._done(done, self.stages[done.stage])
             case BudgetRefused() as refused:
                 self.refused = refused
-            case CandidateProposed(item=item, operator=operator) if operator != SEED:
-                self.in_vain = None
-                if not self.charges_proposals and flow_of(item) not in self._special:
-                    self._proposed[flow_of(item)] += 1
-            case FlowOpened(flow=flow, trigger=trigger, phase=phase) if phase or trigger == INJECTION:
-                self._special.add(flow)
-            case FlowClosed(flow=flow):
-                self._special.discard(flow)
-                self.not_charged += self._proposed.pop(flow, 0)
-            case RunFruitless():
-                self.said_in_vain = True
             case FlowLimitChanged(flows=flows, reason=reason):
                 self.flow_limit = FlowLimit(flows, reason)
             case StepEnded(flows=flows, seconds=seconds):
@@ -350,8 +324,6 @@ class RunCounters:
             self.stages[sent.source].items_out += 1
 
     def _done(self, done: ItemDone, counts: StageCounts) -> None:
-        if done.cost.proposals and flow_of(done.item) not in self._special:
-            self.charges_proposals = True
         size = self._gathered.pop(done.item, 0)
         if size:
             self.batches[done.stage].append(Batch(size, done.seconds))
@@ -359,8 +331,6 @@ class RunCounters:
             counts.discard(done.reason)
             if done.stage == self._commits:
                 self._validated(accepted=False)
-            if self.in_vain is not None and in_vain(done.reason):
-                self.in_vain[done.reason] += 1
         else:
             counts.consumed += 1
         counts.busy_seconds += done.seconds
@@ -378,7 +348,6 @@ class RunCounters:
         if accepts(change):
             self.accepted += 1
             self._validated(accepted=True)
-            self.in_vain = None
 
     def _committed(self, change: LoggedChange) -> None:
         match change:

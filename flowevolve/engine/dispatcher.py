@@ -48,6 +48,7 @@ from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
+from flowevolve.engine.fruitless import FruitlessCheck
 from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pause import Paused
 from flowevolve.engine.recovery.state import RecoveredState
@@ -112,6 +113,7 @@ class Dispatcher:
             services=self.services,
             tickets=self.tickets,
             counters=lambda: self.counters,
+            fruitless=FruitlessCheck(self.graph),
             pause=self.pause,
             changed=self.changed,
             policies=stopping,
@@ -133,7 +135,7 @@ class Dispatcher:
 
     def load(self, state: RecoveredState) -> None:
         """Take over the state of an interrupted run. This is called once, before any other work."""
-        self.counters = state.counters
+        self.counters, self.stopping.fruitless = state.counters, state.fruitless
         self.endings.load(state.ending)
         self.tickets.restore(state.ordinals, state.fired)
         self.ledger.restore(state.spent, state.ended)
@@ -149,7 +151,8 @@ class Dispatcher:
         self.services.load(state)
 
     def _count(self, event: Event) -> None:
-        self.counters.take(event)  # in a resumed run, those of the interrupted one
+        self.counters.take(event)  # in a resumed run, these were the interrupted one's
+        self.stopping.fruitless.take(event)
 
     def log(self, body: EventBody, attachment: object | None = None) -> None:
         self._events.emit(body, attachment)
@@ -333,8 +336,7 @@ class Dispatcher:
 
     def _enter(self, source: str, target: str, item: Item[object]) -> None:
         self.flows.enter(target, item)
-        payload = type(item.payload).__name__
-        sent = ItemSent(item.id, source, target, payload, item.version, item.derives, item.repairs)
+        sent = ItemSent(item.id, source, target, type(item.payload).__name__, item.version, item.derives, item.repairs)
         self.log(sent, item.payload)
 
     def mark_taken(self, stage: AnyStage, item: Item[object], judged: Decision | None = None) -> None:

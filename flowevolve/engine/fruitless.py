@@ -1,14 +1,22 @@
-"""Runs that produce nothing: this is reported after the first flows, and the run ends if it can't get better."""
+"""Runs that lead nowhere: flows that produce nothing, which is reported after the first ones and ends the run if it
+can't get better; and flows that propose without end, because their proposals are charged to nothing.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 
-from flowevolve._util.errors import FlowevolveError, FruitlessError, TaskFailedError
-from flowevolve.core.discard_reasons import NO_TRACE, UNCHANGED, UNREADABLE
+from flowevolve._util.errors import EngineError, FlowevolveError, FruitlessError, TaskFailedError
+from flowevolve.core.discard_reasons import NO_TRACE, UNCHANGED, UNREADABLE, in_vain
+from flowevolve.core.event_kinds import CandidateProposed, FlowClosed, FlowOpened, ItemDone, PoolCommitted, RunFruitless
+from flowevolve.core.events import Event, Log
+from flowevolve.core.graph import Graph
+from flowevolve.core.item import INJECTION
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.pool import SEED, Pool
 from flowevolve.core.reply_reading import Reason
-from flowevolve.engine.counters import ReplyCounts
+from flowevolve.engine.counters import ReplyCounts, accepts
 
 FIRST = 10
 """After this many pieces of work, all of them in vain, the run reports it."""
@@ -22,6 +30,78 @@ _MENDS = {
     UNCHANGED: "The model gives back what it was given: take one that writes better, or a higher temperature",
     UNREADABLE: "Replies don't have the form that is asked for: take a model that keeps to it",
 }
+
+
+class FruitlessCheck:
+    """Notes what comes of the flows of one run, for as long as nothing does. What it knows is a function of the run's
+    event log, so a resumed run goes on where the interrupted one was.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._stages = {stage.name for stage in graph.stages}
+        self._in_vain: Counter[str] | None = Counter()
+        """How much work was in vain for each reason; None as soon as a candidate has been proposed or accepted."""
+        self._reported = False
+        self._charges = False
+        """Whether any flow has charged a proposal, apart from the flows of init, finish and injected candidates."""
+        self._uncharged = 0
+        """How many candidates were proposed by such flows that ended while none of them had charged a proposal."""
+        self._proposed = Counter[int]()
+        """The same for each open flow."""
+        self._special = set[int]()
+        """The open flows of init, finish and injected candidates."""
+
+    def take(self, event: Event) -> None:
+        """An event sink."""
+        match event.body:
+            case FlowOpened(flow=flow, trigger=trigger, phase=phase) if phase or trigger == INJECTION:
+                self._special.add(flow)
+            case FlowClosed(flow=flow):
+                self._special.discard(flow)
+                self._uncharged += self._proposed.pop(flow, 0)
+            case ItemDone() as done if done.stage in self._stages:
+                self._done(done)
+            case CandidateProposed(item=item, operator=operator) if operator != SEED:
+                self._in_vain = None
+                if not self._charges and flow_of(item) not in self._special:
+                    self._proposed[flow_of(item)] += 1
+            case PoolCommitted(stage=stage, changes=changes) if stage != "init" and any(map(accepts, changes)):
+                self._in_vain = None
+            case RunFruitless():
+                self._reported = True
+
+    def _done(self, done: ItemDone) -> None:
+        if done.cost.proposals and flow_of(done.item) not in self._special:
+            self._charges = True
+        if self._in_vain is not None and done.outcome == "discarded" and in_vain(done.reason):
+            self._in_vain[done.reason] += 1
+
+    @property
+    def nothing_yet(self) -> bool:
+        """Whether no candidate has been proposed or accepted so far."""
+        return self._in_vain is not None
+
+    def no_fruits(self, pool: Pool, most: int, replies: ReplyCounts, log: Log) -> FlowevolveError | None:
+        """Report it, once, if the first flows were all in vain; returns the error that ends the run, or None while it
+        may still get better. ``most`` and ``replies`` are those of `fruitless`.
+        """
+        if self._in_vain is None or sum(self._in_vain.values()) < FIRST:
+            return None
+        if not self._reported:
+            log(RunFruitless(dict(self._in_vain)))
+        seed = next(iter(pool.snapshot().candidates(vetoed=True)), None)
+        components = 1 if seed is None else len(seed.artifact)
+        return fruitless(self._in_vain, components=components, most=most, replies=replies)
+
+    def not_charged(self) -> EngineError | None:
+        """The error that ends a run with a limit of proposals whose flows propose candidates without charging them."""
+        if self._charges or self._uncharged < FIRST:
+            return None
+        return EngineError(
+            f"the first {self._uncharged} candidates that flows of the algorithm proposed were charged to nothing, so "
+            "that budget.proposals would never end the run: charge each in the stage that proposes it, with "
+            "context.spend(flowevolve.Cost(proposals=1))"
+        )
 
 
 def top_reasons(reasons: Mapping[str, int]) -> str:

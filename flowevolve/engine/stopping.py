@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flowevolve._util.errors import EngineError, FlowevolveError
+from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.budget import DIMENSIONS
-from flowevolve.core.event_kinds import RunFailed, RunFruitless, RunStopping
+from flowevolve.core.event_kinds import RunFailed, RunStopping
 from flowevolve.core.events import EventLog
 from flowevolve.core.policies import Progress, StoppingPolicy
 from flowevolve.core.stop_reasons import FAILED, TARGET_SCORE, UNPRODUCTIVE, StopReason
 from flowevolve.engine.counters import RunCounters
-from flowevolve.engine.fruitless import FIRST, fruitless
+from flowevolve.engine.fruitless import FruitlessCheck
 from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pause import Paused
 from flowevolve.engine.services import EngineServices
@@ -33,6 +33,7 @@ class Stopping:
         services: EngineServices,
         tickets: TicketQueue,
         counters: Callable[[], RunCounters],
+        fruitless: FruitlessCheck,
         pause: Paused,
         changed: Pulse,
         policies: Sequence[StoppingPolicy],
@@ -47,6 +48,7 @@ class Stopping:
         self.failure: FlowevolveError | None = None
         self.finishing = False
         """Whether the run is past the point where more budget could still change anything."""
+        self.fruitless = fruitless
         self._ledger = ledger
         self._events = events
         self._services = services
@@ -103,12 +105,10 @@ class Stopping:
         if target is not None and measured is not None and measured >= target:
             self.stop(TARGET_SCORE)
             return
-        nothing_yet = counters.in_vain is not None
-        if nothing_yet and (best or 0.0) >= 1.0 and counters.perfect >= MOST_PERFECT:
+        if self.fruitless.nothing_yet and (best or 0.0) >= 1.0 and counters.perfect >= MOST_PERFECT:
             self.stop(UNPRODUCTIVE)
             return
-        self._look_for_fruits()
-        self._see_that_proposals_are_charged()
+        self._look_for_fruits(counters)
         spent = self._ledger.spent
         without_gain = spent.proposals - self._services.pool_and_archives.proposals_at_gain
         version, changes = self._services.pool.version, self._tickets.changes
@@ -119,32 +119,12 @@ class Stopping:
                 self.stop(reason)
                 return
 
-    def _see_that_proposals_are_charged(self) -> None:
-        """Fail if the run has a limit of proposals, but its flows propose candidates without charging them."""
-        counters = self._counters()
-        if self._ledger.limit("proposals") is None or counters.charges_proposals or counters.not_charged < FIRST:
-            return
-        self.fail(
-            EngineError(
-                f"the first {counters.not_charged} candidates that flows of the algorithm proposed were charged to "
-                "nothing, so that budget.proposals would never end the run: charge each in the stage that proposes it, "
-                "with context.spend(flowevolve.Cost(proposals=1))"
-            )
-        )
-
-    def _look_for_fruits(self) -> None:
-        """Report it if the first flows were all in vain, and end the run if it can't get better."""
-        counters = self._counters()
-        if counters.in_vain is None or sum(counters.in_vain.values()) < FIRST:
-            return
-        if not counters.said_in_vain:
-            self._events.emit(RunFruitless(dict(counters.in_vain)))
-        seed = next(iter(self._services.pool.snapshot().candidates(vetoed=True)), None)
-        error = fruitless(
-            counters.in_vain,
-            components=1 if seed is None else len(seed.artifact),
-            most=self._most_in_vain,
-            replies=counters.replies,
-        )
+    def _look_for_fruits(self, counters: RunCounters) -> None:
+        """Fail if the first flows have shown that the run leads nowhere."""
+        pool, emit = self._services.pool, self._events.emit
+        error = self.fruitless.no_fruits(pool, self._most_in_vain, counters.replies, emit)
         if error is not None:
+            self.fail(error)
+        limited = self._ledger.limit("proposals") is not None
+        if limited and (error := self.fruitless.not_charged()) is not None:
             self.fail(error)

@@ -13,7 +13,6 @@ from flowevolve.core.discard_reasons import NO_REPLY, OVERTAKEN, UNCHANGED
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     BudgetRefused,
-    CandidateProposed,
     CandidateRejected,
     EvaluationStopped,
     FlowLimitChanged,
@@ -28,7 +27,6 @@ from flowevolve.core.event_kinds import (
     ReplyPartlyRead,
     ReplyUnparsable,
     RolloutsSaved,
-    RunFruitless,
     StepEnded,
 )
 from flowevolve.core.events import Event
@@ -94,10 +92,6 @@ def added(status: str = "confirmed", operator: str = "write", pool: str = "main"
     return LoggedAdd("c1", pool, status, operator, {}, {})  # type: ignore[arg-type]  # any string here is a status
 
 
-def proposed(operator: str) -> CandidateProposed:
-    return CandidateProposed(ITEM, "c1", operator, (), 0, "", "prompt", {}, {})
-
-
 def test_what_goes_through_a_stage() -> None:
     counts = counted(
         ItemTaken(ITEM, "write", 2, None),
@@ -149,7 +143,6 @@ def test_what_was_judged_stale() -> None:
 )
 def test_what_counts_as_accepted(change: LoggedChange, accepted: int) -> None:
     assert counted(committed(change)).accepted == accepted
-    assert (counted(committed(change)).in_vain is None) == bool(accepted)
     assert counted(committed(change, stage="init")).accepted == 0
 
 
@@ -181,17 +174,6 @@ def test_replies_are_counted_by_role_and_reason_with_the_first_example() -> None
         "examples": {"fence": "no fence: first", "length": "too long", "name": "unknown"},
         "not_new": {"text": 1},
     }
-
-
-def test_work_in_vain_is_counted_until_something_is_proposed() -> None:
-    unread, stale = f"{NO_REPLY} refused", "stale"
-    vain = [done("write", outcome="discarded", reason=reason) for reason in (UNCHANGED, UNCHANGED, unread, stale)]
-    counters = counted(*vain, proposed("seed"), done("write"))
-    assert counters.in_vain == {UNCHANGED: 2, unread: 1}
-    assert counters.unchanged == 2
-    assert not counters.said_in_vain
-    assert counted(*vain, RunFruitless({})).said_in_vain
-    assert counted(proposed("write"), *vain).in_vain is None
 
 
 def test_of_reasons_in_ever_other_words_the_first_are_kept_and_all_are_counted() -> None:

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 
+import anyio
 import pytest
 
 import flowevolve as fe
 from flowevolve.config.run import parse_config
-from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
-from flowevolve.core.event_kinds import RunFruitless
+from flowevolve.core.context import StageContext
+from flowevolve.core.discard_reasons import NO_REPLY, UNCHANGED, UNREADABLE
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import CandidateProposed, ItemDone, PoolCommitted, RunFruitless
 from flowevolve.core.events import Event
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.item_ids import ItemId
+from flowevolve.core.logged_changes import LoggedAdd
 from flowevolve.core.model import ChatRequest
+from flowevolve.core.pool import Pool
 from flowevolve.core.reply_reading import Reason
 from flowevolve.core.task import Call, ChatModel, Example, Rollout, Score
 from flowevolve.engine.counters import ReplyCounts
-from flowevolve.engine.fruitless import fruitless
+from flowevolve.engine.fruitless import FruitlessCheck, fruitless
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.worlds import catalog
 from flowevolve.telemetry.progress import Lines
 from flowevolve.telemetry.run_figures import ProgressFigures
+from tests.support import interruption
+from tests.support.small_runs import Small
 
 SEED = "You are helpful."
 ANSWER = "fine"
@@ -163,6 +173,64 @@ def test_replies_that_change_nothing_are_no_proposals_and_counted_the_same_every
     unchanged = [each for each in ran.events if each.kind == "item.done" and each.data["reason"] == "unchanged"]
     assert result.proposals == result.to_json()["proposals"] == ran.figures.proposals == len(proposed) == 40
     assert result.report.unchanged == result.to_json()["unchanged"] == ran.figures.unchanged == len(unchanged) >= 70
+
+
+async def rewrite(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    await anyio.sleep(1)
+    raise Discard(UNCHANGED)
+    yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+
+def test_flows_before_an_interruption_count_as_well() -> None:
+    whole, facts = interruption.evolve(Small(rewrite))
+    told = next(number for number, fact in enumerate(facts) if fact in interruption.events_of(facts, "run.fruitless"))
+    for cut in (told // 2, told, told + 1):
+        report, resumed = interruption.evolve(Small(rewrite), facts[:cut])
+        assert [event.data["reasons"] for event in interruption.events_of(resumed, "run.fruitless")] == [
+            {UNCHANGED: 10}
+        ]
+        assert str(report.error) == str(whole.error)
+        assert str(whole.error).startswith(f"nothing came of the first 30 flows: 30 × {UNCHANGED}. ")
+
+
+def noted(*bodies: EventBody) -> FruitlessCheck:
+    check = FruitlessCheck(Small(rewrite).graph())
+    for number, body in enumerate(bodies):
+        check.take(Event.of(number, 0.0, body))
+    return check
+
+
+def discarded(reason: str, stage: str = "entry") -> ItemDone:
+    return ItemDone(ItemId("1.0"), stage, "discarded", reason, 0.0, fe.Cost())
+
+
+def proposed(operator: str) -> CandidateProposed:
+    return CandidateProposed(ItemId("1.0"), "c1", operator, (), 0, "", "prompt", {}, {})
+
+
+def committed(stage: str) -> PoolCommitted:
+    change = LoggedAdd("c1", "main", "confirmed", "write", {}, {})
+    return PoolCommitted(1, ItemId("1.0"), stage, (change,), None, None)
+
+
+VAIN = [*[discarded(UNCHANGED)] * 9, discarded(f"{NO_REPLY} refused")]
+
+
+def reported(*bodies: EventBody) -> list[EventBody]:
+    found: list[EventBody] = []
+    assert noted(*bodies).no_fruits(Pool(), 11, ReplyCounts(), found.append) is None
+    return found
+
+
+def test_work_in_vain_is_counted_until_something_is_proposed_or_accepted() -> None:
+    event = [RunFruitless({UNCHANGED: 9, f"{NO_REPLY} refused": 1})]
+    assert reported(*VAIN) == event
+    assert reported(*VAIN, proposed("seed"), discarded("stale"), discarded(UNCHANGED, "init")) == event
+    assert reported(*VAIN, *event) == reported(*VAIN[1:], discarded("stale")) == []
+    assert reported(*VAIN, committed("init")) == event
+    for fruit in (proposed("write"), committed("update")):
+        assert not noted(fruit).nothing_yet
+        assert reported(*VAIN, fruit) == reported(fruit, *VAIN) == []
 
 
 @pytest.mark.parametrize(("unchanged", "unread", "mend"), [(3, 1, "writes better"), (1, 3, "keeps to it")])

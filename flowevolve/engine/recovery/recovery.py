@@ -42,6 +42,7 @@ from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Ticket
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
 from flowevolve.core.model import LLMError
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.fruitless import FruitlessCheck
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall, RecordedReplies
@@ -122,7 +123,7 @@ class _LogReplay:
     def __init__(self, algorithm: Algorithm, graph: Graph) -> None:
         self._algorithm = algorithm
         self._graph = graph
-        self._state = RecoveredState(PoolAndArchives(algorithm), RunCounters(graph))
+        self._state = RecoveredState(PoolAndArchives(algorithm), RunCounters(graph), FruitlessCheck(graph))
         self._live: dict[ItemId, _Live] = {}
         self._fired: dict[str, None] = {}
         self._injected: dict[ItemId, CandidateProposed] = {}
@@ -170,6 +171,7 @@ class _LogReplay:
             case StageEvent() | OwnEvent() as said if said.item in self._state.interrupted_work:
                 self._state.interrupted_work[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
         self._state.counters.take(event)
+        self._state.fruitless.take(event)
         self._algorithm.replay_event(event)
 
     def _flow_opened(self, opened: FlowOpened, time: float) -> None:

@@ -18,6 +18,7 @@ from flowevolve.core.item_ids import ItemId
 from flowevolve.core.pool import Candidate, Change
 from flowevolve.engine.acts_taken import ActsTaken
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.fruitless import FruitlessCheck
 from flowevolve.engine.ledger import RECENT_FLOWS
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
@@ -57,6 +58,7 @@ class RecoveredState:
 
     pool: PoolAndArchives
     counters: RunCounters
+    fruitless: FruitlessCheck
     spent: Cost = field(default_factory=Cost)
     ended: deque[Cost] = field(default_factory=partial(deque[Cost], maxlen=RECENT_FLOWS))
     """What the most recently ended ordinary flows had spent, oldest first."""
