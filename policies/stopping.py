@@ -61,7 +61,7 @@ class Unproductive:
 
 @dataclass(frozen=True, slots=True)
 class FileExists:
-    """Stop as soon as this file exists: a way to stop a run from outside (one ``stat`` per finished flow)."""
+    """Stop once this file exists: a way to stop a run from outside (one ``stat`` per commit and finished flow)."""
 
     path: Path
 

@@ -14,9 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-from flowevolve._util.clock import in_thread, is_virtual
+from flowevolve._util.clock import in_thread, in_thread_unless_virtual
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logging_notes
 from flowevolve.config.run import Config, parse_recorded, with_overrides
@@ -48,9 +47,6 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.trust import earlier_trust
 from flowevolve.tasks.identity import Adjustable, changed_parts, difference
-
-Place = TypeVar("Place")
-T = TypeVar("T")
 
 MAY_CHANGE = (
     "algorithm.max_in_flight",
@@ -108,7 +104,7 @@ async def resume(
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
     directory = Path(directory)
-    lock = await _read(claim, directory)
+    lock = await in_thread_unless_virtual(claim, directory)
     request = _ResumeRequest(
         directory,
         lock,
@@ -154,15 +150,10 @@ async def _begin(request: _ResumeRequest) -> Result:
     return await run_plan(request.plan(wanted, given), keep, request.watchers, request.side_task)
 
 
-async def _read(function: Callable[[Place], T], place: Place) -> T:
-    """Call ``function`` in a thread, but directly on a virtual clock: to repeat a run, the clock must not move."""
-    return function(place) if is_virtual() else await in_thread(function, place)
-
-
 async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
-        before = await _read(_read_earlier_run, recorded)
+        before = await in_thread_unless_virtual(_read_earlier_run, recorded)
         wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
         _check_compatible(directory, before.config, wanted)
         _check_given(directory, before.start.given or (), request.given)
@@ -173,15 +164,14 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
                     f"{directory}: the run has ended ({before.ended.said}){advice(before.ended, wanted.budget)}"
                 )
             if wanted.budget != before.config.budget:
-                await _read(partial(check_room, wanted.budget), directory)
+                await in_thread_unless_virtual(partial(check_room, wanted.budget), directory)
         alike = _measuring_alike(wanted, before.start)
         planned = replace(request.plan(alike, request.given), trust=earlier_trust(before.start))
         _check_task(directory, before.start, planned)
         new_functions = _check_parts(request, before.start, planned)
         table = wanted.model_dump(mode="json")
-        with closing(
-            RunDirectory(directory, table, sync=wanted.journal.sync, lock=request.lock, resume=True)
-        ) as keeping:
+        keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, lock=request.lock, resume=True)
+        with closing(await in_thread_unless_virtual(keep)) as keeping:
             # A response cache has new entries since then, so that a repeated run would get answers at other times.
             exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
             exact = exact and not changed and not new_functions

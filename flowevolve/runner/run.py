@@ -11,7 +11,7 @@ from typing import Protocol
 
 import anyio
 
-from flowevolve._util.clock import in_thread, now
+from flowevolve._util.clock import in_thread, in_thread_unless_virtual, now
 from flowevolve._util.errors import EngineError
 from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN, logger
@@ -144,7 +144,7 @@ async def run_plan(
 ) -> Result:
     """Run a plan to its end, from the start or from where ``history`` ends, which is closed.
 
-    ``keep`` opens the record that the run leaves, once the configuration has turned out to be sound.
+    ``keep`` opens the record that the run leaves, once the configuration has turned out to be sound. It may block.
     """
     async with _opened(plan, keep, watchers, history) as opened:
         side_tasks = [*([side_task] if side_task is not None else []), *opened.side_tasks]
@@ -277,7 +277,7 @@ async def _opened(
         cache = await stack.enter_async_context(open_response_cache(config))
         page = PageProcess()
         stack.push_async_callback(page.end)  # after the directory is closed, so that the page says that the run ended
-        keeping = None if keep is None else keep()
+        keeping = None if keep is None else await in_thread_unless_virtual(keep)
         if keeping is not None:
             stack.callback(keeping.close)
             stack.callback(RUN.reset, RUN.set(str(keeping.path)))

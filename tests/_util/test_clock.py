@@ -168,6 +168,16 @@ def test_what_a_thread_returns_is_not_lost_if_the_task_is_cancelled_meanwhile(ki
     assert clock.run(go, clock=kind) == ["opened"]
 
 
+def test_what_may_not_move_a_virtual_clock_is_done_in_a_thread_only_on_a_real_one() -> None:
+    async def go() -> tuple[bool, float]:
+        thread = await clock.in_thread_unless_virtual(threading.current_thread)
+        return thread is threading.current_thread(), anyio.current_time()
+
+    assert clock.run(go, clock="virtual") == (True, 0.0)
+    in_the_loops_own, _ = clock.run(go, clock="real")
+    assert not in_the_loops_own
+
+
 def test_the_results_of_threads_whose_tasks_are_cancelled_come_in_in_order_too() -> None:
     second_ran = threading.Event()
 

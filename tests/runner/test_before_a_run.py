@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ import pytest
 import flowevolve as fe
 from flowevolve.config.run import parse_config
 from flowevolve.runner.check import check
-from flowevolve.runner.run import run
+from flowevolve.runner.plan import ProvidedObjects, make_plan
+from flowevolve.runner.run import RunRecord, Watchers, run, run_plan
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.server import serve
@@ -139,3 +141,17 @@ async def test_the_limit_of_open_files_is_raised_where_it_may_be(served: Serving
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (180, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_directory_that_opens_slowly_holds_nothing_else_up() -> None:
+    opened_in: list[threading.Thread] = []
+
+    def keep() -> RunRecord:
+        opened_in.append(threading.current_thread())
+        raise fe.InputError("no space")
+
+    plan = make_plan(parse_config({"clock": "real", "budget": {"proposals": 1}}, "test"), ProvidedObjects())
+    with pytest.raises(fe.InputError, match="no space"):
+        await run_plan(plan, keep, Watchers(), None)
+    (thread,) = opened_in
+    assert thread is not threading.current_thread()
