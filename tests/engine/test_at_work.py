@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 
 import anyio
 import pytest
@@ -135,9 +134,7 @@ def test_a_run_that_was_ending_is_stopped_only_if_work_was_cut_off(seconds: floa
         await anyio.sleep(1)
         engine.stop()
 
-    two = Small(enter, update=consume)
-    two._stages = (replace(two._stages[0], workers=2), *two._stages[1:])
-    report = run_small(two, width=2, meanwhile=stop).report
+    report = run_small(Small(enter, update=consume, entries=2), width=2, meanwhile=stop).report
     assert (report.held, report.stop_reason) == (held, reason)
 
 

@@ -27,6 +27,7 @@ from flowevolve.core.graph import (
     Exhausted,
     Graph,
     Stage,
+    StageFunction,
     Trigger,
 )
 from flowevolve.core.item import Gathered, Item
@@ -108,7 +109,7 @@ class Toy(Algorithm):
             raise Exhausted
         yield Emit(item.flow, version=context.pool.version)
 
-    def _step(self, plan: Plan):  # type: ignore[no-untyped-def]  # a stage function, checked where it is used
+    def _step(self, plan: Plan) -> StageFunction:
         async def step(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
             context.spend(Cost(rollouts=self._cost))
             await anyio.sleep(plan.seconds * context.random.random())
@@ -273,16 +274,14 @@ def test_a_gathering_stage_gets_full_batches_and_the_rest_at_the_end() -> None:
             for emission in NO_EMISSIONS:
                 yield emission
 
-    def step(plan: Plan):  # type: ignore[no-untyped-def]  # a stage function, checked where it is used
-        async def gathered(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-            sizes.append(len(item.expect(Gathered).items))
-            yield Emit(None)
+        def _step(self, plan: Plan) -> StageFunction:
+            async def gathered(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+                sizes.append(len(item.expect(Gathered).items))
+                yield Emit(None)
 
-        return gathered
+            return gathered
 
-    toy = Gathering([Plan(gather=3, capacity=8)], most=7)
-    toy._step = step  # type: ignore[method-assign]
-    run_toy(toy, budget=Budget(seconds=100), width=8)
+    run_toy(Gathering([Plan(gather=3, capacity=8)], most=7), budget=Budget(seconds=100), width=8)
     assert sizes == [3, 3, 1]
 
 

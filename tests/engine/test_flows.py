@@ -445,8 +445,8 @@ def test_a_carried_candidate_counts_as_what_an_item_derives_from(after: str, bec
     async def look(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         yield Emit(item.payload)
 
-    two = Small(enter, Stage("evaluate", evaluate, (after,)), Stage("look", look, ("update",)), update=update)
-    two._stages = (replace(two._stages[0], workers=2), *two._stages[1:])
+    between = Stage("evaluate", evaluate, (after,)), Stage("look", look, ("update",))
+    two = Small(enter, *between, update=update, entries=2)
     ran = run_small(two, staleness=Guarded(10), width=2)
     assert list(ran.statuses().values()) == ["revoked", becomes]
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pytest
 
+from bench._lib.served import served_by
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.context import StageContext
 from flowevolve.core.event_kinds import CandidateProposed
 from flowevolve.core.events import Event
-from flowevolve.core.model import RejectedError
-from flowevolve.core.pool import Candidate
+from flowevolve.core.model import ChatReply, ChatRequest, RejectedError
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
-from flowevolve.prompts.reflection import WriteReflection
-from flowevolve.runner.run import Watchers, run
-from flowevolve.stages import propose
+from flowevolve.runner.clients import OpenRoles
+from flowevolve.runner.plan import ProvidedObjects, make_plan
+from flowevolve.runner.run import Watchers, run_plan
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
 from flowevolve.tasks.house_style import house_style_task
 
 
@@ -51,7 +55,7 @@ class Parts:
 BOTH = [{"name": "gepa"}, {"name": "combee", "batch": 2}]
 
 
-def proposals(algorithm: dict[str, object]) -> Sequence[Mapping[str, str]]:
+def proposals(algorithm: dict[str, object], opens_roles: OpenRoles | None = None) -> Sequence[Mapping[str, str]]:
     """The components of the seed, and of each candidate that a run proposed which writes all of them."""
     found: list[Mapping[str, str]] = []
 
@@ -68,7 +72,8 @@ def proposals(algorithm: dict[str, object]) -> Sequence[Mapping[str, str]]:
         },
         "test",
     )
-    clock.run(lambda: run(config, task=Parts(), watchers=Watchers(events=[note])), clock="virtual")
+    plan = make_plan(config, ProvidedObjects(Parts()), opens_roles=opens_roles)
+    clock.run(lambda: run_plan(plan, None, Watchers(events=[note]), None), clock="virtual")
     return found
 
 
@@ -80,21 +85,21 @@ def test_a_component_without_a_trace_keeps_its_text_and_the_others_are_rewritten
     assert {components["b"] == seed["b"] for components in proposed} == {True, False}
 
 
+class Refusing(SimBackend):
+    """Answers no reflection on the second component."""
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        if 'the instruction named "b"' in request.messages[-1].content:
+            raise RejectedError("the prompt is too long")
+        return await super().chat(request, timeout=timeout)
+
+
 @pytest.mark.parametrize("algorithm", BOTH)
 def test_a_call_that_fails_for_good_does_not_lose_what_was_written_of_other_components(
-    algorithm: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    algorithm: dict[str, object],
 ) -> None:
-    reflect = propose.reflect
-
-    async def failing(
-        parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext, write: WriteReflection
-    ) -> str:
-        if component == "b":
-            raise RejectedError("the prompt is too long")
-        return await reflect(parent, component, rollouts, context, write)
-
-    monkeypatch.setattr(propose, "reflect", failing)
-    seed, *proposed = proposals(algorithm)
+    server = Refusing(RulesWorld(PRESETS["normal"]), PROFILES["instant"])
+    seed, *proposed = proposals(algorithm, partial(served_by, server))
     assert len(proposed) >= 10
     assert all(components["b"] == seed["b"] for components in proposed)
     assert any(components["a"] != seed["a"] for components in proposed)

@@ -90,7 +90,9 @@ def once(run: StageFunction) -> StageFunction:
 
 
 class Small(Algorithm):
-    """A graph of functions: ``entry`` and ``update`` at its ends, whatever is given between them."""
+    """A graph of functions: ``entry``, at which ``entries`` workers are, and ``update`` at its ends, and whatever is
+    given between them.
+    """
 
     name = "small"
 
@@ -104,9 +106,10 @@ class Small(Algorithm):
         triggers: tuple[Trigger, ...] = (),
         repair: str | None = None,
         pools: Sequence[str] = ("main",),
+        entries: int = 1,
     ) -> None:
         self._stages: tuple[AnyStage, ...] = (
-            Stage("entry", entry, (*(stage.name for stage in between), "update")),
+            Stage("entry", entry, (*(stage.name for stage in between), "update"), workers=entries),
             *between,
             CommittingStage("update", update),
         )
