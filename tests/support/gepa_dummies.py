@@ -11,6 +11,8 @@ from typing import Any
 
 from gepa.core.adapter import EvaluationBatch
 
+import flowevolve.compat.gepa as compat
+
 Call = tuple[tuple[str, ...], tuple[tuple[str, str], ...], bool]
 
 TRAIN = [f"t{number}" for number in range(7)]
@@ -98,3 +100,23 @@ class Recorder:
             self.told.append((name, {key: value for key, value in event.items() if key not in left_out}))
 
         return note
+
+
+def optimize(adapter: Any, **arguments: Any) -> Any:
+    """Run `compat.optimize` with a small task, unless ``arguments`` say otherwise."""
+    given: dict[str, Any] = {
+        "seed_candidate": dict(SEED),
+        "trainset": list(TRAIN),
+        "valset": list(VAL),
+        "reflection_lm": reflect,
+        "max_metric_calls": 120,
+        "logger": Silent(),
+    }
+    return compat.optimize(adapter=adapter, **{**given, **arguments})
+
+
+class First:
+    """Always selects the seed."""
+
+    def select_candidate_idx(self, state: Any) -> int:
+        return 0

@@ -1,61 +1,26 @@
-"""What users of gepa give: adapters of all kinds, proposers, models; and how they are called."""
+"""Adapters of all kinds and how they are called: with which batches, side by side or not, and how often."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import itertools
 import re
-import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
-import anyio
 import pytest
-from anyio import to_thread
 from gepa.api import optimize as gepas_optimize
 from gepa.core.adapter import EvaluationBatch
 from gepa.core.data_loader import ListDataLoader
-from gepa.core.result import GEPAResult
-from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
 
 import flowevolve.compat.gepa as compat
 from flowevolve._util.clock import is_running
-from flowevolve._util.errors import FruitlessError, InputError, TaskFailedError
-from flowevolve.core.model import ChatRequest
-from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.profiles import PROFILES
-from flowevolve.sim.server import serve
-from tests.support.gepa_dummies import (
-    SEED,
-    TRAIN,
-    VAL,
-    GEPAHashAdapter,
-    HashAdapter,
-    Recorder,
-    Silent,
-    reflect,
-)
-
-
-def optimize(adapter: Any, **arguments: Any) -> Any:
-    given: dict[str, Any] = {
-        "seed_candidate": dict(SEED),
-        "trainset": list(TRAIN),
-        "valset": list(VAL),
-        "reflection_lm": reflect,
-        "max_metric_calls": 120,
-        "logger": Silent(),
-    }
-    return compat.optimize(adapter=adapter, **{**given, **arguments})
+from flowevolve._util.errors import InputError
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, First, HashAdapter, Recorder, Silent, optimize
 
 
 def test_the_arguments_are_gepas_and_ours_come_behind() -> None:
@@ -115,15 +80,6 @@ def test_a_policy_may_validate_each_candidate_on_other_examples() -> None:
     result = optimize(HashAdapter(), **more, max_metric_calls=300)
     assert result.num_candidates > 2
     assert optimize(HashAdapter(), **more, max_metric_calls=12).num_candidates == 1
-
-
-def test_an_adapter_without_the_attribute_of_a_proposer_is_reflected_on() -> None:
-    result = optimize(HashAdapter(), seed=1)
-    assert isinstance(result, GEPAResult)
-    assert result.num_candidates > 1
-    assert result.val_aggregate_scores[result.best_idx] > result.val_aggregate_scores[0]
-    assert result.best_candidate == result.candidates[result.best_idx]
-    assert GEPAResult.from_dict(result.to_dict()) == result
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -188,13 +144,6 @@ def test_calls_are_made_side_by_side_where_the_adapter_may_be_shared() -> None:
     )
 
 
-class First:
-    """Always selects the seed."""
-
-    def select_candidate_idx(self, state: Any) -> int:
-        return 0
-
-
 def test_chunks_bound_what_a_call_gets() -> None:
     adapter = HashAdapter()
     whole, parts = optimize(HashAdapter(), max_in_flight=1), optimize(adapter, max_in_flight=1, chunk_size=2)
@@ -252,183 +201,6 @@ def test_what_is_given_stays_as_it_is() -> None:
     assert (seed, train, val) == (SEED, TRAIN, VAL)
 
 
-# Merges
-
-
-@dataclass
-class Halves(GEPAHashAdapter):
-    """The seed scores nothing; each example asks for one text."""
-
-    breaks_at: int | None = None
-
-    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        if len(self.calls) == self.breaks_at:
-            raise LookupError("the machine is gone")
-        scores = [float(example in candidate.values()) for example in batch]
-        return replace(super().evaluate(batch, candidate, capture_traces), scores=scores)
-
-
-def halves(**arguments: Any) -> dict[str, Any]:
-    """Arguments with which two children of the seed are to be merged, whose scores add up to nothing."""
-    return {
-        "seed_candidate": {"left": "", "right": ""},
-        "trainset": ["left", "right"],
-        "valset": ["left", "right"],
-        "candidate_selection_strategy": First(),
-        "custom_candidate_proposer": lambda candidate, _, names: {name: name for name in names},
-        "merge_val_overlap_floor": 1,
-        "max_metric_calls": 40,
-        **arguments,
-    }
-
-
-def test_a_merge_that_gepa_can_not_draw_is_skipped() -> None:
-    """gepa draws the common ancestor by its score, which fails where the only one scores 0."""
-    with pytest.raises(ValueError, match="Total of weights"):
-        gepas_optimize(adapter=cast(Any, Halves()), logger=Silent(), use_merge=True, **halves())
-    logger = Silent()
-    result = optimize(Halves(), max_in_flight=1, logger=logger, use_merge=True, **halves())
-    assert result == optimize(Halves(), max_in_flight=1, **halves())
-    assert any("a merge was skipped" in line for line in logger.lines)
-
-
-def test_a_run_that_skipped_a_merge_goes_on(tmp_path: Path) -> None:
-    whole, broken, second, logger = Halves(), Halves(breaks_at=9), Halves(), Silent()
-    given = halves(use_merge=True, max_in_flight=1, logger=logger, track_best_outputs=False)
-    expected = optimize(whole, **given)
-    logger.lines.clear()
-    with pytest.raises(LookupError):
-        optimize(broken, run_dir=str(tmp_path), **given)
-    assert any("a merge was skipped" in line for line in logger.lines)
-    result = optimize(second, run_dir=str(tmp_path), **given)
-    assert broken.calls + second.calls == whole.calls
-    assert replace(result, run_dir=None) == expected
-
-
-# Proposers and models
-
-
-class Proposing(HashAdapter):
-    def propose_new_texts(self, candidate: dict[str, str], dataset: Mapping[str, Any], names: list[str]) -> Any:
-        assert set(dataset) == set(names)
-        return {name: candidate[name] + "!" for name in names}
-
-
-def test_an_adapters_own_proposer_needs_no_model() -> None:
-    result = optimize(Proposing(), reflection_lm=None)
-    assert any(text.endswith("!") for text in result.best_candidate.values())
-
-
-def test_a_reflection_strategy_is_handed_on() -> None:
-    class Counting:
-        def __init__(self, count: int) -> None:
-            self.count = count
-
-        def reflect(self, candidate: dict[str, str], dataset: Any, names: list[str]) -> Any:
-            return ReflectionProposal(dict.fromkeys(names, f"text {self.count}")), Counting(self.count + 1)
-
-    result = optimize(HashAdapter(), reflection_lm=None, reflection_strategy=Counting(1), max_in_flight=1)
-    texts = {text for candidate in result.candidates for text in candidate.values()} - set(SEED.values())
-    assert len(texts) > 1
-
-
-def test_a_proposer_may_only_name_what_there_is() -> None:
-    with pytest.raises(InputError, match="custom_candidate_proposer returned texts for"):
-        optimize(HashAdapter(), custom_candidate_proposer=lambda *_: {"other": "x"})
-
-
-def test_a_proposer_that_returns_no_texts_is_named() -> None:
-    with pytest.raises(InputError, match=r"custom_candidate_proposer returned 3 \(int\) for 'first'; return texts"):
-        optimize(HashAdapter(), reflection_lm=None, custom_candidate_proposer=lambda *_: {"first": 3})
-
-
-class Lengthy:
-    """Writes a text that is too long for the limit of tokens, and a short one when it is asked again after so many."""
-
-    def __init__(self, cut: int = 0) -> None:
-        self.asked: list[int] = []
-        self._cut = cut
-
-    def reply(self, request: ChatRequest, rng: Random) -> str:
-        self.asked.append(len(request.messages))
-        briefly = len(request.messages) > 1 and len(self.asked) > self._cut
-        return f"```\nAnswer {'briefly' if briefly else 'at length, ' * 90}.\n```"
-
-
-def optimize_with(world: Lengthy, metric_calls: int, logger: Silent | None = None) -> Any:
-    """With a model whose replies are cut off at 60 tokens."""
-
-    async def go() -> Any:
-        async with serve(SimBackend(world, PROFILES["instant"], model="m")) as url:
-            settings = {"base_url": url, "max_tokens": 60}
-            given = {"reflection_lm": "m", "reflection_lm_kwargs": settings, "max_metric_calls": metric_calls}
-            return await to_thread.run_sync(partial(optimize, HashAdapter(), logger=logger or Silent(), **given))
-
-    return anyio.run(go)
-
-
-def test_a_reflection_that_the_limit_of_tokens_cut_off_is_asked_for_again() -> None:
-    world = Lengthy()
-    texts = {text for candidate in optimize_with(world, 40).candidates for text in candidate.values()}
-    assert not any("at length" in text for text in texts)
-    assert 3 in world.asked
-
-
-def test_where_that_is_cut_off_too_it_is_no_failure_of_the_adapter() -> None:
-    world, logger = Lengthy(cut=30), Silent()
-    assert optimize_with(world, 200, logger).candidates
-    assert len(world.asked) > 30
-    assert any("a reply could not be read: it breaks off" in line for line in logger.lines)
-
-
-def test_where_all_are_cut_off_the_error_says_what_to_raise() -> None:
-    with pytest.raises(FruitlessError, match=r"replies of reflection break off.*max_tokens"):
-        optimize_with(Lengthy(cut=10_000), 400)
-
-
-@pytest.mark.parametrize("reply", ["", " \n", "```\n\n```"])
-def test_an_empty_reply_is_no_text(reply: str) -> None:
-    adapter = HashAdapter()
-    with pytest.raises(FruitlessError, match=r"the new text in the reply is empty"):
-        optimize(adapter, reflection_lm=lambda prompt: reply, max_metric_calls=1000)
-    assert {candidate for _, candidate, _ in adapter.calls} == {tuple(sorted(SEED.items()))}
-
-
-def test_where_gepa_is_followed_it_is_one_and_told() -> None:
-    logger = Silent()
-    adapter = HashAdapter()
-    optimize(adapter, reflection_lm=lambda prompt: "", max_in_flight=1, logger=logger)
-    assert any(dict(candidate)["first"] == "" for _, candidate, _ in adapter.calls)
-    assert "flowevolve: the reply for first is empty, and an empty text is tried, as gepa does" in logger.lines
-
-
-def test_a_model_that_always_fails_ends_the_run() -> None:
-    calls = 0
-
-    def broken(prompt: str) -> str:
-        nonlocal calls
-        calls += 1
-        raise ConnectionError("nobody there")
-
-    said = "reflection_lm failed with ConnectionError: nobody there, as on each of the first 10 calls"
-    with pytest.raises(TaskFailedError, match=f"^{said}$"):
-        optimize(HashAdapter(), reflection_lm=broken, max_metric_calls=10_000, max_in_flight=1)
-    assert calls == 10
-
-
-def test_reflection_that_always_fails_ends_the_run() -> None:
-    class Untraced(HashAdapter):
-        def make_reflective_dataset(self, *_: Any) -> Any:
-            raise KeyError("trace")
-
-    logger = Silent()
-    with pytest.raises(
-        TaskFailedError, match="reflection failed in each of the first 10 attempts; the last time: KeyError"
-    ):
-        optimize(Untraced(), max_metric_calls=10_000, logger=logger)
-    assert any("KeyError" in line for line in logger.lines)
-
-
 def test_what_the_adapter_raises_comes_out_as_it_is() -> None:
     class Missing(HashAdapter):
         def evaluate(self, *_: Any, **__: Any) -> Any:
@@ -473,105 +245,6 @@ def test_an_evaluation_that_is_none_is_told(returned: object) -> None:
         InputError, match=rf"adapter\.evaluate returned something of type {type(returned).__name__}; return a gepa Eval"
     ):
         optimize(Forgetful())
-
-
-# Where and when
-
-
-def test_it_runs_inside_an_event_loop() -> None:
-    """As in a notebook, which it holds up as gepa does."""
-
-    async def notebook() -> Any:
-        return optimize(HashAdapter())
-
-    assert asyncio.run(notebook()).num_candidates > 1
-
-
-def test_inside_an_event_loop_an_interrupt_ends_it() -> None:
-    """Which comes in the thread of that loop, not in the run's."""
-    interrupted = threading.Event()
-
-    def interrupt(*_: object) -> None:
-        interrupted.set()
-        raise KeyboardInterrupt
-
-    class Interrupting(HashAdapter):
-        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-            if len(self.calls) == 3:
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-                interrupted.wait()
-            return super().evaluate(batch, candidate, capture_traces)
-
-    async def notebook() -> None:
-        optimize(adapter, max_metric_calls=5000)
-
-    adapter = Interrupting()
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            asyncio.run(notebook())
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert sum(len(batch) for batch, _, _ in adapter.calls) < 4900
-
-
-HUNG = """
-import os
-import signal
-import threading
-
-from flowevolve.compat.gepa import optimize
-from tests.support.gepa_dummies import SEED, TRAIN, VAL, HashAdapter, reflect
-
-
-def press_until_ended():
-    while True:  # the pause tells one Ctrl-C from another
-        os.kill(os.getpid(), signal.SIGINT)
-        threading.Event().wait(0.4)
-
-
-class Hanging(HashAdapter):
-    def evaluate(self, batch, candidate, capture_traces=False):
-        if len(self.calls) == 3:
-            press_until_ended()
-        return super().evaluate(batch, candidate, capture_traces)
-
-
-optimize(SEED, TRAIN, VAL, adapter=Hanging(), reflection_lm=reflect, max_metric_calls=5000)
-print("went on")
-"""
-
-
-def test_a_second_interrupt_ends_a_process_whose_adapter_hangs() -> None:
-    done = subprocess.run([sys.executable, "-c", HUNG], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 130
-    assert "went on" not in done.stdout
-    said, ended = done.stderr.splitlines()[-2:]
-    where = r"Hanging\.evaluate\(\) at line 19 of <string>, called \d+ s ago"
-    assert re.match(rf"waiting for {where}; Ctrl-C again ends", said)
-    assert re.match(f"ended at once, in the midst of {where}", ended)
-
-
-def test_and_says_that_its_run_goes_on(tmp_path: Path) -> None:
-    script = HUNG.replace("max_metric_calls", f"run_dir={str(tmp_path / 'run')!r}, max_metric_calls")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 130
-    assert done.stderr.splitlines()[-1].startswith(f"what was done is in {tmp_path / 'run'}: to go on, call optimize")
-
-
-def test_an_interrupt_ends_it() -> None:
-    class Interrupting(HashAdapter):
-        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-            if len(self.calls) == 3:
-                signal.raise_signal(signal.SIGINT)
-            return super().evaluate(batch, candidate, capture_traces)
-
-    adapter, logger = Interrupting(), Silent()
-    with pytest.raises(KeyboardInterrupt) as interrupt:
-        optimize(adapter, max_metric_calls=5000, logger=logger)
-    assert len(adapter.calls) < 10
-    assert logger.lines[-1] == "flowevolve: interrupted; without run_dir nothing is kept"
-    assert interrupt.value.__context__ is None
 
 
 def test_loaders_may_have_ids_of_any_kind() -> None:

@@ -1,0 +1,62 @@
+"""Merges of a pair that gepa can't draw are skipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from gepa.api import optimize as gepas_optimize
+
+from tests.support.gepa_dummies import First, GEPAHashAdapter, Silent, optimize
+
+
+@dataclass
+class Halves(GEPAHashAdapter):
+    """The seed scores nothing; each example asks for one text."""
+
+    breaks_at: int | None = None
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        if len(self.calls) == self.breaks_at:
+            raise LookupError("the machine is gone")
+        scores = [float(example in candidate.values()) for example in batch]
+        return replace(super().evaluate(batch, candidate, capture_traces), scores=scores)
+
+
+def halves(**arguments: Any) -> dict[str, Any]:
+    """Arguments with which two children of the seed are to be merged, whose scores add up to nothing."""
+    return {
+        "seed_candidate": {"left": "", "right": ""},
+        "trainset": ["left", "right"],
+        "valset": ["left", "right"],
+        "candidate_selection_strategy": First(),
+        "custom_candidate_proposer": lambda candidate, _, names: {name: name for name in names},
+        "merge_val_overlap_floor": 1,
+        "max_metric_calls": 40,
+        **arguments,
+    }
+
+
+def test_a_merge_that_gepa_can_not_draw_is_skipped() -> None:
+    """gepa draws the common ancestor by its score, which fails where the only one scores 0."""
+    with pytest.raises(ValueError, match="Total of weights"):
+        gepas_optimize(adapter=cast(Any, Halves()), logger=Silent(), use_merge=True, **halves())
+    logger = Silent()
+    result = optimize(Halves(), max_in_flight=1, logger=logger, use_merge=True, **halves())
+    assert result == optimize(Halves(), max_in_flight=1, **halves())
+    assert any("a merge was skipped" in line for line in logger.lines)
+
+
+def test_a_run_that_skipped_a_merge_goes_on(tmp_path: Path) -> None:
+    whole, broken, second, logger = Halves(), Halves(breaks_at=9), Halves(), Silent()
+    given = halves(use_merge=True, max_in_flight=1, logger=logger, track_best_outputs=False)
+    expected = optimize(whole, **given)
+    logger.lines.clear()
+    with pytest.raises(LookupError):
+        optimize(broken, run_dir=str(tmp_path), **given)
+    assert any("a merge was skipped" in line for line in logger.lines)
+    result = optimize(second, run_dir=str(tmp_path), **given)
+    assert broken.calls + second.calls == whole.calls
+    assert replace(result, run_dir=None) == expected
