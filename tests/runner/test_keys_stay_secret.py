@@ -16,9 +16,9 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.model import ChatRequest, EmbedRequest, LLMError, Message
 from flowevolve.runner.llm import make_transport
-from tests.llm.transports.test_transports import server
 from tests.support.command import flowevolve
 from tests.support.http_transports import KINDS, Kind
+from tests.support.loopback import server
 
 KEY = "sk-distinctive-0123456789abcdefXYZ"
 EXTRA = "distinctive-extra-0123456789"

@@ -21,7 +21,7 @@ from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.runner import assemble as build
 from flowevolve.runner.llm import make_roles, open_roles
 from tests.llm.transports.test_azure import KEY, VERSION, azure
-from tests.llm.transports.test_transports import server
+from tests.support.loopback import server
 
 
 class Navigating(GEPA):

@@ -12,8 +12,8 @@ from aiohttp import web
 from flowevolve.core.model import ChatRequest, EmbedRequest, Message, RefusedError
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
-from tests.llm.transports.test_transports import answer, events
 from tests.support.http_transports import Kind
+from tests.support.loopback import answer, events
 
 pytestmark = pytest.mark.anyio
 

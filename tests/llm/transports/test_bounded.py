@@ -28,8 +28,8 @@ from flowevolve.core.model import (
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.bounded import ReplyBound, bounded, unpacked
 from flowevolve.llm.transports.openai import OpenAITransport
-from tests.llm.transports.test_transports import answer, server
 from tests.support.http_transports import Kind
+from tests.support.loopback import answer, server
 
 pytestmark = pytest.mark.anyio
 

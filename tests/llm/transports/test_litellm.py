@@ -29,7 +29,7 @@ from flowevolve.core.model import (
 from flowevolve.llm.transports.litellm import LiteLLMTransport
 from flowevolve.runner.backend_checks import check_backend
 from flowevolve.runner.llm import make_roles, open_roles
-from tests.llm.transports.test_transports import answer, server
+from tests.support.loopback import answer, server
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from flowevolve.core.model import ChatRequest, Message, RejectedError
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
-from tests.llm.transports.test_transports import answer, raw_server, server
+from tests.support.loopback import answer, raw_server, server
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ import pytest
 from flowevolve.core.model import UnreachableError
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
-from tests.llm.transports.test_transports import connected, echo, server
 from tests.support.faults import said
+from tests.support.loopback import connected, echo, server
 
 pytestmark = pytest.mark.anyio
 

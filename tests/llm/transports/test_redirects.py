@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from flowevolve.core.model import ChatRequest, EmbedRequest, LLMError, Message, RefusedError
-from tests.llm.transports.test_transports import answer, server
 from tests.support.http_transports import Kind
+from tests.support.loopback import answer, server
 
 pytestmark = pytest.mark.anyio
 

@@ -20,8 +20,8 @@ from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
-from tests.llm.transports.test_transports import answer, events, server
 from tests.support.http_transports import Kind
+from tests.support.loopback import answer, events, server
 
 pytestmark = pytest.mark.anyio
 
