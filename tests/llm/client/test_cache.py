@@ -35,11 +35,6 @@ REQUEST = ChatRequest("m", (Message("user", "hello"),), temperature=0.7, max_tok
 
 
 @pytest.fixture
-def anyio_backend(jumping_clock):
-    return ("asyncio", jumping_clock)
-
-
-@pytest.fixture
 async def cache(tmp_path):
     async with open_cache(tmp_path / "cache.sqlite") as cache:
         yield cache

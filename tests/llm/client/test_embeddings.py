@@ -31,6 +31,13 @@ from flowevolve.sim.worlds.rules.world import RulesWorld
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The real clock, because servers on loopback answer."""
+    return "asyncio"
+
+
 REQUEST = EmbedRequest("e", ("one", "two"))
 MAKERS = [OpenAITransport, AioHTTPTransport]
 Maker = type[OpenAITransport] | type[AioHTTPTransport]

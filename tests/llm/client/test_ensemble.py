@@ -10,7 +10,6 @@ import anyio
 import pytest
 from hypothesis import given, strategies as st
 
-from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import BackendRefusedError, InputError
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.model import ChatReply, ChatRequest, Message, ServerError, Usage
@@ -22,11 +21,6 @@ from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend(jumping_clock: dict[str, type[VirtualClockLoop]]) -> tuple[str, object]:
-    return ("asyncio", jumping_clock)
 
 
 class Server:

@@ -20,11 +20,6 @@ from flowevolve.llm.transports.router import Router
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend(jumping_clock):
-    return ("asyncio", jumping_clock)
-
-
 class Server:
     """Each request takes what ``plan`` says next, or fails with it; 1 second when the plan is at its end."""
 

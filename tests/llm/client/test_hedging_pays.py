@@ -26,11 +26,6 @@ SLOW_SHARE, SLOW = 0.03, 10.0
 TOKENS = 100
 
 
-@pytest.fixture
-def anyio_backend(jumping_clock: object) -> tuple[str, object]:
-    return ("asyncio", jumping_clock)
-
-
 class Server:
     """Answers in about a second, and a few requests only in ten: by chance, or because these answers are long.
 

@@ -32,11 +32,6 @@ USAGE = Usage(100, 50)
 THOUGHT = ChatReply("<think>\n2 + 2\n</think>\n\n4", USAGE, model="m")
 
 
-@pytest.fixture
-def anyio_backend(jumping_clock: dict[str, object]) -> tuple[str, dict[str, object]]:
-    return ("asyncio", jumping_clock)
-
-
 class Server:
     """Answers with these replies, one after another."""
 
