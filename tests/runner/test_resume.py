@@ -1,4 +1,4 @@
-"""Going on with runs in directories, and starting from another run's pool."""
+"""Going on with runs in directories."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import os
 import pickle
 import re
 import sqlite3
-import sys
 import threading
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,58 +17,19 @@ import pytest
 from structlog.testing import capture_logs
 
 import flowevolve as fe
-from bench._lib.house_style import make_rows
 from flowevolve._util import clock
-from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError, StorageError
-from flowevolve.config.run import Config, parse_config
+from flowevolve._util.errors import InputError, StorageError
+from flowevolve.config.run import Config
 from flowevolve.core.policies import Resize, Workload
 from flowevolve.journal.examination import Findings, examine
 from flowevolve.journal.export import export
-from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.repair import repair
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers
-from flowevolve.tasks.house_style import house_style_task
 from tests.support.journals import edited
-
-SETTINGS: Mapping[str, object] = {
-    "clock": "virtual",
-    "algorithm": {"max_in_flight": 6},
-    "staleness": {"policy": "reflective"},
-    "speculation": {"alpha": {"generate": 0.34, "evaluate": 0.3}},
-    "budget": {"proposals": 8},
-}
-
-
-def config(**sections: object) -> Config:
-    return parse_config({**SETTINGS, **sections}, "test")
-
-
-def run(out: Path, **sections: object) -> Result:
-    async def go() -> Result:
-        return await fe.run(config(**sections), out=out, events=True)
-
-    return clock.run(go, clock="virtual")
-
-
-def resume(directory: Path, *changes: str, task: fe.Task | None = None) -> tuple[Result, list[fe.Event]]:
-    events: list[fe.Event] = []
-
-    async def go() -> Result:
-        return await fe.resume(directory, changes=changes, task=task, watchers=Watchers(events=(events.append,)))
-
-    return clock.run(go, clock="virtual"), events
-
-
-def kill(directory: Path, share: float) -> None:
-    """Leave a run as if it had been killed when so much of it had been done."""
-    with edited(directory) as database:
-        (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
-        database.execute("DELETE FROM events WHERE seq > ?", (int(last * share),))
-        database.execute("DELETE FROM calls WHERE seq >= ?", (int(last * share),))
-    (directory / "result.json").unlink()
+from tests.support.resuming import config, kill, resume, rules, run
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -213,69 +171,6 @@ class Noting:
         return ()
 
 
-def test_the_calls_of_a_held_out_test_are_not_the_runs_whether_it_goes_on_after_it_or_not(tmp_path: Path) -> None:
-    before = run(tmp_path, held_out=True)
-    after, _ = resume(tmp_path, "budget.proposals=12")
-    with RecordedRun(tmp_path) as recorded:
-        calls = [call for call in recorded.calls() if call.stage != "held_out"]
-    assert before.llm.requests < after.llm.requests == len(calls)
-
-
-class Refused:
-    """A task that is refused an answer once, on the first example that evolution never sees."""
-
-    def __init__(self) -> None:
-        self._task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
-        self.name, self.data = self._task.name, self._task.data
-        self._refuses = True
-
-    def seed(self) -> fe.Artifact:
-        return self._task.seed()
-
-    async def rollout(self, artifact: fe.Artifact, example: fe.Example, llm: fe.ChatModel) -> fe.Rollout:
-        if self._refuses and example in self.data.test:
-            self._refuses = False
-            raise BackendRefusedError("the key is spent")
-        return await self._task.rollout(artifact, example, llm)
-
-
-class RefusedFrom:
-    """A task that is refused all answers after so many, until ``left`` is None."""
-
-    def __init__(self, left: int) -> None:
-        self._task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
-        self.name, self.data = self._task.name, self._task.data
-        self.left: int | None = left
-
-    def seed(self) -> fe.Artifact:
-        return self._task.seed()
-
-    async def rollout(self, artifact: fe.Artifact, example: fe.Example, llm: fe.ChatModel) -> fe.Rollout:
-        if self.left is not None:
-            self.left -= 1
-            if self.left < 0:
-                raise BackendRefusedError("the key is spent")
-        return await self._task.rollout(artifact, example, llm)
-
-
-def test_a_run_whose_held_out_test_failed_writes_no_result_and_goes_on_with_the_test_alone(tmp_path: Path) -> None:
-    task = Refused()
-
-    async def go() -> Result:
-        return await fe.run(config(held_out=True), task=task, out=tmp_path)
-
-    with pytest.raises(BackendRefusedError, match="the key is spent"):
-        clock.run(go, clock="virtual")
-    assert not (tmp_path / "result.json").exists()
-    result, _ = resume(tmp_path, task=task)
-    assert result.held_out is not None
-    assert (tmp_path / "result.json").exists()
-    with RecordedRun(tmp_path) as recorded:
-        stages = [call.stage for call in recorded.calls()]
-    assert "held_out" not in stages[: result.llm.requests]
-    assert set(stages[result.llm.requests :]) == {"held_out"}
-
-
 def test_an_allocation_policys_first_look_after_a_resume_is_at_what_was_done_since(tmp_path: Path) -> None:
     def handed_on(result: Result) -> int:
         return sum(stage.counts.items_out for stage in result.report.stages.values())
@@ -333,21 +228,6 @@ def test_other_models_that_share_a_role_are_refused_too(tmp_path: Path) -> None:
         resume(tmp_path, 'llm.roles.propose.models=[{model="a"},{model="b"}]', "budget.proposals=12")
 
 
-def test_what_was_given_is_known_though_the_run_was_paused_before_it_began(tmp_path: Path) -> None:
-    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
-
-    async def go() -> None:
-        async with fe.open_run(config(), task=task, out=tmp_path) as engine:
-            engine.pause()
-            async for event in engine.events():
-                if event.kind == "run.start":
-                    engine.unpause()
-
-    clock.run(go, clock="virtual")
-    with pytest.raises(InputError, match="task was given as an object"):
-        resume(tmp_path, "budget.proposals=12")
-
-
 def test_a_run_that_was_paused_is_gone_on_with_and_not_done_again(tmp_path: Path) -> None:
     async def go() -> None:
         async with fe.open_run(config(), out=tmp_path) as engine:
@@ -363,47 +243,6 @@ def test_a_run_that_was_paused_is_gone_on_with_and_not_done_again(tmp_path: Path
     assert result.report.stop_reason == "proposals"
 
 
-def test_a_task_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> None:
-    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
-    budget = fe.Budget(proposals=4)
-    fe.optimize(task, budget=budget, clock="virtual", out=tmp_path)
-    with pytest.raises(InputError, match="task was given as an object"):
-        resume(tmp_path, "budget.proposals=6")
-    result, _ = resume(tmp_path, "budget.proposals=6", task=task)
-    assert result.report.spent.proposals >= 6
-
-
-def rules(number: int, *, seed: int = 1) -> fe.Task:
-    """A house style of so many rules."""
-    return house_style_task(make_rows(rules=number, per_example=2, overlap=0.3, rows=30, seed=seed))
-
-
-def test_a_run_goes_on_with_the_task_it_began_with_alone(tmp_path: Path) -> None:
-    fe.optimize(rules(6), budget=fe.Budget(proposals=4), clock="virtual", out=tmp_path)
-    said = (
-        r"scores are of task 'house_style' with \d+ validation examples \(digest \w+\), not of task 'house_style' with"
-    )
-    for other in (rules(6, seed=2), rules(9)):
-        with pytest.raises(InputError, match=said):
-            resume(tmp_path, "budget.proposals=6", task=other)
-    renamed = rules(6)
-    renamed.name = "another"
-    with pytest.raises(InputError, match="not of task 'another' with"):
-        resume(tmp_path, "budget.proposals=6", task=renamed)
-    turned = rules(6)
-    turned.data = replace(turned.data, val=turned.data.val[::-1])
-    result, _ = resume(tmp_path, "budget.proposals=6", task=turned)
-    assert result.report.spent.proposals >= 6
-
-
-def test_a_task_that_was_named_is_not_taken_as_an_object(tmp_path: Path) -> None:
-    run(tmp_path)
-    with pytest.raises(InputError, match="task was named in its configuration"):
-        resume(tmp_path, "budget.proposals=12", task=house_style_task())
-    with pytest.raises(InputError, match="scores are of task 'house_style' with"):
-        resume(tmp_path, "budget.proposals=12", task=rules(6))
-
-
 def test_a_script_that_is_started_again_goes_on(tmp_path: Path) -> None:
     def script(proposals: int) -> Result:
         budget = fe.Budget(proposals=proposals)
@@ -413,62 +252,6 @@ def test_a_script_that_is_started_again_goes_on(tmp_path: Path) -> None:
     assert second.report.pool.version >= first.report.pool.version
     assert second.report.spent.proposals >= 8
     assert second.llm.requests > first.llm.requests
-
-
-def test_a_run_starts_from_anothers_pool_at_a_version(tmp_path: Path) -> None:
-    before = run(tmp_path / "a")
-    version = before.report.pool.version // 2
-    after = run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": version}, seed=7)
-    first = before.report.pool.snapshot(version)
-    adopted = {candidate.id for candidate in first.candidates("confirmed")}
-    assert adopted
-    assert adopted <= {candidate.id for candidate in after.report.pool.snapshot().candidates()}
-    assert after.seed_score == before.seed_score
-    assert after.report.stop_reason == "proposals"
-    assert not list(after.report.pool.snapshot().candidates("speculative"))
-
-
-def test_a_run_starts_from_a_pool_of_its_own_task_alone(tmp_path: Path) -> None:
-    fe.optimize(rules(6), budget=fe.Budget(proposals=2), clock="virtual", out=tmp_path / "a")
-    with pytest.raises(InputError, match=r"start\.run: the scores in .*a are of task .*, not of task .*same task"):
-        run(tmp_path / "b", start={"run": str(tmp_path / "a")})
-
-    async def go() -> Result:
-        return await fe.run(config(start={"run": str(tmp_path / "a")}), task=rules(6))
-
-    assert clock.run(go, clock="virtual").report.stop_reason == "proposals"
-
-
-def test_a_start_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    run(tmp_path / "a")
-    with pytest.raises(InputError, match=r"start\.version: is 999, but the pool of .* has only"):
-        run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": 999})
-    with pytest.raises(InputError, match="no such run directory"):
-        run(tmp_path / "c", start={"run": str(tmp_path / "nothing")})
-
-
-def test_a_run_that_failed_before_it_began_leaves_the_directory_to_the_next(tmp_path: Path) -> None:
-    run(tmp_path / "a")
-    with pytest.raises(InputError, match="no such run directory"):
-        run(tmp_path / "b", start={"run": str(tmp_path / "nothing")}, seed=7)
-    first = run(tmp_path / "b", start={"run": str(tmp_path / "a")}, seed=7)
-    assert first.report.stop_reason == "proposals"
-    with pytest.raises(InputError, match="holds a run already"):
-        run(tmp_path / "b", seed=7)
-
-
-def test_a_run_that_failed_before_it_began_is_begun_by_resume_with_any_settings(tmp_path: Path) -> None:
-    before = run(tmp_path / "a")
-    with pytest.raises(InputError, match="no such run directory"):
-        run(tmp_path / "b", start={"run": str(tmp_path / "nothing")}, seed=7)
-    result, events = resume(tmp_path / "b", f"start.run={tmp_path / 'a'}", "seed=8")
-    assert events[0].kind == "run.start"
-    assert result.seed_score == before.seed_score
-    assert tomllib.loads((tmp_path / "b" / "config.toml").read_text())["seed"] == 8
-    log = [json.loads(line)["seq"] for line in (tmp_path / "b" / "events.jsonl").read_text().splitlines()]
-    assert log == list(range(len(log)))
-    again, _ = resume(tmp_path / "b", "budget.proposals=12")
-    assert again.report.spent.proposals > result.report.spent.proposals
 
 
 def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> None:
@@ -486,30 +269,6 @@ def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> No
     assert "stopped by the time limit, reached before the run was resumed" in repr(once_more)
     with pytest.raises(InputError, match=r"has ended \(the time limit\).*--set budget\.minutes=…"):
         resume(tmp_path, task=rules(6))
-
-
-def test_a_run_killed_before_its_first_event_is_begun_by_resume(tmp_path: Path) -> None:
-    before = run(tmp_path)
-    with edited(tmp_path) as database:
-        database.execute("DELETE FROM events")
-        database.execute("DELETE FROM calls")
-    with pytest.raises(InputError):  # its result says that there was more
-        resume(tmp_path)
-    (tmp_path / "result.json").unlink()
-    after, _ = resume(tmp_path)
-    assert after.to_json() == before.to_json()
-
-
-def test_an_object_has_to_be_given_again_though_the_run_never_began(tmp_path: Path) -> None:
-    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
-
-    async def go() -> None:
-        await fe.run(config(start={"run": str(tmp_path / "nothing")}), task=task, out=tmp_path / "run")
-
-    with pytest.raises(InputError, match="no such run directory"):
-        clock.run(go, clock="virtual")
-    with pytest.raises(InputError, match="task was given as an object"):
-        resume(tmp_path / "run", "start=null")
 
 
 def test_what_the_engine_refuses_is_one_line_beside_whatever_follows_the_run(tmp_path: Path) -> None:
@@ -547,46 +306,6 @@ def test_a_run_with_an_event_that_can_not_be_followed_is_named_and_goes_on_after
     assert done.gone_events == 21
     result, _ = resume(tmp_path, "budget.proposals=12")
     assert result.proposals == 12
-
-
-ALGORITHM = """
-from tests.support.own_algorithm import Climb
-
-MOST = 3
-
-class Mine(Climb):
-    name = "mine"
-
-    async def update(self, item, context):
-        await super().update(item, context)  # {comment}
-        assert MOST {sign} 0
-"""
-
-
-@pytest.mark.parametrize(
-    ("comment", "sign", "told"), [("kept", ">", False), ("another comment", ">", False), ("kept", ">=", True)]
-)
-def test_an_algorithm_of_ones_own_whose_code_has_changed_is_told_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comment: str, sign: str, *, told: bool
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    module, notes = tmp_path / "mine_to_change.py", list[str]()
-
-    def write(comment: str, sign: str) -> None:
-        module.write_text(ALGORITHM.format(comment=comment, sign=sign))
-        monkeypatch.delitem(sys.modules, module.stem, raising=False)
-
-    async def go_on() -> Result:
-        return await fe.resume(tmp_path / "run", changes=["budget.proposals=12"], note=notes.append)
-
-    write("kept", ">")
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    run(tmp_path / "run", algorithm={"name": f"{module.stem}:Mine"}, staleness={}, speculation={})
-    write(comment, sign)
-    assert clock.run(go_on, clock="virtual").proposals == 12
-    assert [f"{tmp_path / 'run'}: the code of algorithm has changed since the run began" in each for each in notes] == (
-        [True] if told else []
-    )
 
 
 def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Path) -> None:
@@ -630,45 +349,3 @@ def test_in_real_time_the_journal_is_looked_at_beside_what_else_the_loop_has_to_
 
     monkeypatch.setattr("flowevolve.journal.reading.examine", look)
     clock.run(go)
-
-
-def test_a_run_whose_budget_was_too_small_to_begin_with_goes_on_when_it_is_raised(tmp_path: Path) -> None:
-    too_small = r"budget.rollouts is too small to evaluate what the run begins with"
-    with pytest.raises(InputError, match=too_small):
-        run(tmp_path / "run", budget={"rollouts": 2})
-    with pytest.raises(InputError, match=too_small):
-        resume(tmp_path / "run")
-    raised, _ = resume(tmp_path / "run", "budget.rollouts=200")
-    fresh = run(tmp_path / "fresh", budget={"rollouts": 200})
-    assert raised.best is not None
-    assert fresh.best is not None
-    assert raised.seed_score == fresh.seed_score
-    assert raised.report.spent.rollouts <= 200
-    assert raised.best.score == fresh.best.score
-
-
-def test_a_run_whose_evaluations_were_refused_goes_on_when_the_cause_is_gone(tmp_path: Path) -> None:
-    task = RefusedFrom(4)
-
-    async def go() -> Result:
-        return await fe.run(config(), task=task, out=tmp_path)
-
-    with pytest.raises(BackendRefusedError, match="the key is spent"):
-        clock.run(go, clock="virtual")
-    with pytest.raises(BackendRefusedError, match="the key is spent"):
-        resume(tmp_path, task=task)
-    task.left = None
-    result, _ = resume(tmp_path, task=task)
-    assert result.report.stop_reason == "proposals"
-    assert result.seed_score is not None
-
-
-def test_a_script_whose_server_was_not_up_yet_is_started_again(tmp_path: Path) -> None:
-    def script(llm: fe.LLM | None, kind: clock.Clock) -> Result:
-        return fe.optimize(llm=llm, budget=fe.Budget(proposals=3), clock=kind, out=tmp_path, resume=True)
-
-    down = fe.LLM("simulated", base_url="http://127.0.0.1:9/v1", patience_seconds=0.01)
-    for _ in range(2):
-        with pytest.raises(BackendUnreachableError):
-            script(down, "real")
-    assert script(None, "virtual").report.stop_reason == "proposals"

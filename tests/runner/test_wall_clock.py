@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import flowevolve as fe
-from tests.runner.test_resume import kill, resume, run
+from tests.support.resuming import kill, resume, run
 
 PACKAGE = Path(fe.__file__).parent
 TIME_OF_DAY = {
