@@ -7,7 +7,7 @@ import reprlib
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
@@ -51,7 +51,23 @@ class FunctionErrors:
         self._worked = True
 
     def score(self, error: Exception, example: Example, place: str, *, of_seed: bool) -> Score:
-        """Return the score of a row on which the function has failed. ``place`` says where the user has the row.
+        """Return the score of a row on which the function has raised an error. ``place`` says where the user has the
+        row.
+
+        Raises:
+            TaskFailedError: as `failed`.
+        """
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+        said = f"{type(error).__name__}: {error}{where}"
+        return self.failed(said, example, place, of_seed=of_seed, cause=error)
+
+    def failed(
+        self, said: str, example: Example, place: str, *, of_seed: bool, cause: Exception | None = None
+    ) -> Score:
+        """Return the score of a row on which the function has failed in the way that ``said`` names.
 
         A function is considered broken only if it has failed with the seed (``of_seed``), with which runs begin: in a
         resumed run, it may have worked before.
@@ -59,22 +75,18 @@ class FunctionErrors:
         Raises:
             TaskFailedError: if ``on_error`` is ``"stop"``, or the function is considered broken.
         """
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-        why = f"{self._name}: {place}: {type(error).__name__}: {error}{where}"
+        why = f"{self._name}: {place}: {said}"
         if not self._counts:
             raise TaskFailedError(
                 f"{why}; {row_said(example)}; with on_error='count' such rows score 0 instead"
-            ) from error
+            ) from cause
         self._failures += 1
         self._failed_on_seed |= of_seed
         if self._failed_on_seed and not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
             raise TaskFailedError(
                 f"{why}; {row_said(example)}; the {self._name} has failed on each of the first {self._failures} rows, "
                 f"so it says nothing about the prompt; {self._advice}"
-            ) from error
+            ) from cause
         if self._failures == 1:
             warn_user(
                 f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error is 'count'"
@@ -102,9 +114,12 @@ class Judge:
         """Return the score of an output. ``place`` says where the user has the row; ``expected`` is feedback if the
         metric gives none.
 
+        If the metric returns no score, it has failed on the row, as if it had raised an error. A number outside of 0
+        to 1 ends the run in any case: the metric has another scale, and to count its best outputs as 0 would mislead.
+
         Raises:
-            InputError: if the metric's result is not a valid score.
-            TaskFailedError: as `FunctionErrors.score`.
+            InputError: if the metric returned a number outside of 0 to 1.
+            TaskFailedError: as `FunctionErrors.failed`.
         """
         try:
             asynchronous = inspect.iscoroutinefunction(self.metric)
@@ -117,7 +132,10 @@ class Judge:
             raise
         except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
             return self._errors.score(error, example, place, of_seed=of_seed)
-        score = _as_score(judged, place, example, expected)
+        try:
+            score = _as_score(judged, place, example, expected)
+        except _NoScoreError as error:
+            return self._errors.failed(str(error), example, place, of_seed=of_seed)
         self._errors.worked()
         return score
 
@@ -132,20 +150,26 @@ def check_arity(function: Callable[..., object], what: str, takes: str) -> None:
         return
 
 
+class _NoScoreError(Exception):
+    """What a metric returned is no score. The message says what it returned, and what it has to return."""
+
+
 def _as_score(judged: object, place: str, example: Example, expected: str) -> Score:
-    """Raises: InputError if a metric's result is not a valid score."""
+    """Raises:
+    _NoScoreError: if a metric's result is no score.
+    InputError: if it is a number outside of 0 to 1.
+    """
     if isinstance(judged, Score):
         told: object = judged.feedback
         if not isinstance(told, str) or not isfinite(judged.value):
-            raise InputError(
-                f"metric: {place}: it returned {said(judged)}, but a Score has a number from 0 to 1 and feedback in "
-                f"words, which may be empty; {row_said(example)}"
+            raise _NoScoreError(
+                f"it returned {said(judged)}, but a Score has a number from 0 to 1 and feedback in words, which may "
+                "be empty"
             )
         for name, number in judged.metrics.items():
             if not isfinite(number):
-                raise InputError(
-                    f"metric: {place}: it returned a Score whose metric {name!r} is {number}; leave {name!r} out of "
-                    f"such a row's Score; {row_said(example)}"
+                raise _NoScoreError(
+                    f"it returned a Score whose metric {name!r} is {number}; leave {name!r} out of such a row's Score"
                 )
         return judged
     value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
@@ -154,10 +178,12 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
             value = value.item()
     if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
         hint = "; did it forget to return?" if judged is None else ""
-        raise InputError(
-            f"metric: {place}: it returned {said(judged)}, but has to return a bool, a number from 0 to 1, or such a "
-            f"number with feedback in words; {row_said(example)}{hint}"
+        raise _NoScoreError(
+            f"it returned {said(judged)}, but has to return a bool, a number from 0 to 1, or such a number with "
+            f"feedback in words{hint}"
         )
+    if isinstance(value, float) and isnan(value):
+        raise _NoScoreError("it returned nan, but has to return a number from 0 to 1")
     if not 0 <= value <= 1:
         raise InputError(
             f"metric: {place}: it returned {value}, but scores have to be from 0 to 1; {row_said(example)}"

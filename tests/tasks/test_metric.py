@@ -21,6 +21,7 @@ import flowevolve as fe
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message, RejectedError
 from flowevolve.core.task import Example, Rollout
+from flowevolve.tasks.judging import Metric, OnError
 from flowevolve.tasks.metric import Ask, MetricTask, Program
 from flowevolve.tasks.rows import GivenRow
 
@@ -347,8 +348,7 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
             None,
             "it returned None (NoneType), but has to return a bool, a number from 0 to 1, or such a number with feedback",
         ),
-        (50, "it returned 50, but scores have to be from 0 to 1"),
-        (float("nan"), "it returned nan, but scores have to be from 0 to 1"),
+        (float("nan"), "it returned nan, but has to return a number from 0 to 1"),
         ("good", "it returned 'good' (str), but has to return a bool"),
         (np.array([0.5, 0.1]), "it returned array([0.5, 0.1]) (ndarray), but has to return a bool"),
         ((0.5, 1), "it returned (0.5, 1) (tuple), but has to return a bool"),
@@ -361,9 +361,35 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
     ],
 )
 def test_what_a_metric_may_not_return(returned: object, problem: str) -> None:
-    with pytest.raises(fe.InputError, match=re.escape(f"metric: train row 1: {problem}")) as raised:
-        rolled(MetricTask("p", ROWS, lambda row, output: returned))  # type: ignore[arg-type, return-value]
+    """It ends the run or is counted, like an error of the metric."""
+    metric: Metric = lambda row, output: returned  # type: ignore[assignment, return-value]  # noqa: E731
+    with pytest.raises(fe.TaskFailedError, match=re.escape(f"metric: train row 1: {problem}")) as raised:
+        rolled(MetricTask("p", ROWS, metric))
     assert "; the row is {" in str(raised.value)  # the number alone says little of a row that was split off
+    assert str(raised.value).endswith("; with on_error='count' such rows score 0 instead")
+    with pytest.warns(UserWarning, match=re.escape(problem)):
+        score = rolled(MetricTask("p", ROWS, metric, on_error="count"))[0].score
+    assert score.value == 0
+    assert problem in (score.failure or "")
+
+
+@pytest.mark.parametrize("returned", [50, -0.5, float("inf"), 10**400])
+@pytest.mark.parametrize("on_error", ["stop", "count"])
+def test_a_metric_on_another_scale_ends_the_run_even_where_failures_are_counted(
+    returned: float, on_error: OnError
+) -> None:
+    """Its best outputs would count as the worst."""
+    with pytest.raises(fe.InputError, match=r"metric: train row 1: it returned .*, but scores have to be from 0 to 1"):
+        rolled(MetricTask("p", ROWS, lambda row, output: returned, on_error=on_error))
+
+
+@pytest.mark.filterwarnings("ignore:metric. train row")
+def test_a_metric_that_never_returns_a_score_is_broken() -> None:
+    task = MetricTask("p", ROWS, lambda row, output: float("nan"), on_error="count")
+    for _ in range(9):
+        rolled(task)
+    with pytest.raises(fe.TaskFailedError, match=r"nan.*the metric has failed on each of the first 10 rows"):
+        rolled(task)
 
 
 @pytest.mark.parametrize("returned", [None, "good", 50])
@@ -375,7 +401,7 @@ def test_a_metric_that_returns_no_score_costs_the_answer_to_one_row(returned: ob
             jobs = [task.rollout(task.seed(), example, llm) for example in task.data.val]
             return await asyncio.gather(*jobs, return_exceptions=True)
 
-    assert {type(error) for error in asyncio.run(all_of_them())} == {fe.InputError}
+    assert all(isinstance(error, fe.FlowevolveError) for error in asyncio.run(all_of_them()))
     assert len(llm.asked) == 1
 
 
