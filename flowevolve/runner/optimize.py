@@ -21,6 +21,7 @@ from flowevolve.runner.answered import unanswered_error
 from flowevolve.runner.argument_hints import check_algorithm
 from flowevolve.runner.arguments import DEFAULTS, Arguments, check_names, config_of, task_of
 from flowevolve.runner.clients import SideTask
+from flowevolve.runner.failed_runs import note_what_was_found
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import ProvidedObjects
 from flowevolve.runner.result import Result
@@ -80,7 +81,8 @@ def optimize(
 
     Raises:
         InputError: if the arguments can't be run, or an event loop is running: then await `optimize_async`.
-        FlowevolveError: if the run failed. A run that goes to its end without an answer to any call has failed, too.
+        FlowevolveError: if the run failed; its ``result`` is what was found until then. A run that goes to its end
+            without an answer to any call has failed, too.
     """
     if clocks.is_running():
         raise InputError(
@@ -90,6 +92,7 @@ def optimize(
     try:
         result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=arguments.get("clock", "real"))
     except FlowevolveError as error:
+        note_what_was_found(error)
         raise for_a_script(error) from error.__cause__
     if result is None:
         raise KeyboardInterrupt
@@ -109,6 +112,7 @@ async def optimize_async(
             return await clocks.run_beside(_evolve, task, algorithm, arguments, clock="virtual")
         return await _evolve(task, algorithm, arguments)
     except FlowevolveError as error:
+        note_what_was_found(error)
         raise for_a_script(error) from error.__cause__
 
 
@@ -135,7 +139,9 @@ async def _evolve(
         raise
     except FruitlessError as error:
         if arguments.get("llm") == "simulated" and isinstance(given_task, MetricTask):
-            raise FruitlessError(f"{error} (a simulated model knows nothing of your rows: a real one may do)") from None
+            said = FruitlessError(f"{error} (a simulated model knows nothing of your rows: a real one may do)")
+            said.result = error.result
+            raise said from None
         raise
 
 

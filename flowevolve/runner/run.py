@@ -201,7 +201,7 @@ class _Opened:
     """Tasks to run alongside the engine."""
 
     async def finish(self, report: RunReport) -> Result:
-        """Make the result of the run, which has ended, and write it."""
+        """Make the result of the run, which has ended, and write it. If the run has failed, its error gets it, too."""
         config, algorithm, clients, history = self.plan.config, self.plan.algorithm, self.clients, self.history
         client = clients.llm
         traffic = clients.traffic.stats()
@@ -251,6 +251,8 @@ class _Opened:
         if self.keeping is not None:
             await self.keeping.settled()
             self.keeping.write_result(result.to_json())
+        if report.error is not None:
+            report.error.result = result
         return result
 
 

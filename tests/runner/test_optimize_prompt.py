@@ -449,7 +449,7 @@ def test_a_simulated_model_of_which_nothing_comes_knows_nothing_of_the_rows() ->
     rows = [{"text": f"Ticket {number}", "label": "bug"} for number in range(50)]
     with pytest.raises(
         fe.FruitlessError, match=r"\(a simulated model knows nothing of your rows: a real one may do\)$"
-    ):
+    ) as caught:
         fe.optimize(
             prompt="Classify.",
             train=rows,
@@ -459,6 +459,7 @@ def test_a_simulated_model_of_which_nothing_comes_knows_nothing_of_the_rows() ->
             clock="virtual",
             budget=fe.Budget(minutes=10),
         )
+    assert caught.value.result is not None
 
 
 def test_rows_are_those_of_the_task_that_is_made_of_them() -> None:
