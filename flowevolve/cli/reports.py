@@ -96,7 +96,7 @@ def status_command(
     every: Annotated[bool, typer.Option("--all", help="all runs in these folders, by default in runs/")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a line on each run: its state, best score, proposals, use of the budget and time."""
+    """Print a line on each run: its state, best score, proposals, use of the budget and time, and what went wrong."""
     from flowevolve.runner.overview import read_overview, run_directories
 
     left_out: list[InputError] = []
@@ -115,7 +115,7 @@ def status_command(
     elif overviews:
         _print_rows([_status_row(each) for each in overviews])
         for each in overviews:
-            for said in filter(None, [each.how_many_failed, *each.many_cut]):
+            for said in filter(None, [each.failed_by, each.how_many_failed, *each.many_cut]):
                 print_plain(f"{each.path}: {said}")
     elif every:
         print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")

@@ -80,6 +80,11 @@ class Overview:
         return used(self.config.budget, self.wall_seconds, spent, _COUNTED)
 
     @property
+    def failed_by(self) -> str:
+        """The error by which it has failed, in a line; empty if it has not failed."""
+        return "" if self.error is None else f"it failed: {' '.join(self.error.split())}"
+
+    @property
     def how_many_failed(self) -> str:
         """How many rollouts failed, in words; empty if none did."""
         return self.failed_rollouts.said(self.rollouts)

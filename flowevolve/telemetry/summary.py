@@ -57,6 +57,8 @@ def _run(result: Mapping[str, object]) -> Rows:
         yield "replay", _replies(replayed)
     after = f" after {_number(result['wall_seconds']):.1f} s{reached_before(result)}"
     yield "stopped by", stopped_by(str(result["stop_reason"]), perfect_minibatches(result), after)
+    if error := result.get("error"):
+        yield "error", Text(str(error))
 
 
 def _scores(result: Mapping[str, object], best: Mapping[str, object]) -> Rows:

@@ -10,8 +10,12 @@ from shutil import copytree
 
 import pytest
 
+import flowevolve as fe
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.page.reading.source import RunSource
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.run import RunRow
 from tests.support.command import flowevolve
 
 CONFIG = """
@@ -73,6 +77,25 @@ def test_status_says_where_the_limit_of_tokens_cut_off_many_replies(tmp_path: Pa
     assert lines[2:] == [f"{run}: {said} tokens" for run in ("cut", "done")]
     assert [each["cut_replies"] for each in printed("status", "cut", "done", cwd=tmp_path)] == [counts, counts]
     assert said in flowevolve("report", "cut", cwd=tmp_path).stdout
+
+
+def test_what_a_run_failed_by_is_told(tmp_path: Path) -> None:
+    with pytest.raises(fe.TaskFailedError) as caught:
+        fe.optimize(
+            prompt="Answer [bold]briefly.",
+            train=[{"question": f"[/] {n}", "answer": str(n)} for n in range(4)],
+            metric=lambda row, output: 1 / 0,
+            llm="simulated",
+            clock="virtual",
+            budget=fe.Budget(proposals=2),
+            out=tmp_path / "late",
+        )
+    lines = flowevolve("status", "late", cwd=tmp_path).stdout.splitlines()
+    assert lines[1] == f"late: it failed: {caught.value}"
+    report = " ".join(flowevolve("report", "late", cwd=tmp_path).stdout.split())
+    assert f"error {caught.value}" in report
+    with RunSource(tmp_path / "late", "late") as source:
+        assert next(Tables(source.changes()).of(RunRow)).error == str(caught.value)  # what its page shows
 
 
 def test_status_has_a_line_for_each_run_that_can_be_read_and_names_the_others(made: Path, tmp_path: Path) -> None:
