@@ -28,7 +28,10 @@ class PolarsFrame(Protocol):
 
 @runtime_checkable
 class PandasFrame(Protocol):
-    """What is used of a pandas data frame."""
+    """What is used of a pandas data frame. A series has a method of the same name and no columns."""
+
+    @property
+    def columns(self) -> object: ...
 
     def to_dict(self, orient: str) -> list[dict[str, object]]: ...
 
@@ -57,7 +60,7 @@ def given_rows(rows: Rows[Any], what: str) -> list[GivenRow]:
         if not isinstance(row, Mapping):
             raise InputError(
                 f"{what}: row {number} is of type {type(row).__name__}, but a row has columns; give mappings, such as "
-                '{"question": "…", "answer": "…"}'
+                '{"question": "…", "answer": "…"}, or a data frame'
             )
         if not row:
             raise InputError(f"{what}: row {number} has no columns")

@@ -462,6 +462,10 @@ async def no_program(row: GivenRow) -> str:
             {"train": ["a", "b"]},
             'train: row 0 is of type str, but a row has columns; give mappings, such as {"question"',
         ),
+        (
+            {"train": pd.Series(["a", "b"])},
+            'train: row 0 is of type str, but a row has columns; give mappings, such as {"question"',
+        ),
         ({"train": []}, "train holds no rows; give at least one"),
         (
             {"train": 7},
