@@ -179,8 +179,8 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
     if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
         hint = "; did it forget to return?" if judged is None else ""
         raise _NoScoreError(
-            f"it returned {said(judged)}, but has to return a bool, a number from 0 to 1, or such a number with "
-            f"feedback in words{hint}"
+            f"it returned {said(judged)}, but has to return a bool, a number from 0 to 1, or a tuple of such a number "
+            f"and feedback in words{hint}"
         )
     if isinstance(value, float) and isnan(value):
         raise _NoScoreError("it returned nan, but has to return a number from 0 to 1")

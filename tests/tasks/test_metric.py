@@ -346,12 +346,16 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
     [
         (
             None,
-            "it returned None (NoneType), but has to return a bool, a number from 0 to 1, or such a number with feedback",
+            "it returned None (NoneType), but has to return a bool, a number from 0 to 1, or a tuple of such a number",
         ),
         (float("nan"), "it returned nan, but has to return a number from 0 to 1"),
         ("good", "it returned 'good' (str), but has to return a bool"),
         (np.array([0.5, 0.1]), "it returned array([0.5, 0.1]) (ndarray), but has to return a bool"),
         ((0.5, 1), "it returned (0.5, 1) (tuple), but has to return a bool"),
+        (
+            [0.5, "Half of it."],
+            "it returned [0.5, 'Half of it.'] (list), but has to return a bool, a number from 0 to 1, or a tuple of",
+        ),
         (fe.Score(1.0, cast("str", None), passed=True), "it returned Score(value=1.0, feedback=None, passed=True"),
         (fe.Score(float("nan"), "", passed=False), "it returned Score(value=nan, feedback=''"),
         (
