@@ -82,12 +82,18 @@ class ProgramTask:
             await evaluators.__aexit__(kind, error, trace)
 
     async def check(self, note: Callable[[str], None]) -> None:
-        """Check that programs can run, as far as possible without submitting jobs; ``note`` gets what was not checked.
+        """Check that programs can run, as far as possible without submitting jobs or running one of them; ``note`` gets
+        what was not checked.
 
         Raises:
             InputError, BackendUnreachableError: if they can't.
         """
         await check_evaluators(self.settings, note)
+        if isinstance(self.problem, EvaluatorProblem):
+            note(
+                "no program was run: a run scores the seed first, and ends at once if a working seed scores less than "
+                f"task.worst, the {self.worst:.6g} of a program that fails"
+            )
 
     @property
     def slots(self) -> int:

@@ -160,6 +160,10 @@ def test_check_takes_a_folder_too(folder: Path, tmp_path: Path) -> None:
     done = flowevolve("check", str(folder), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "totals: fine" in done.stdout
+    assert (
+        "note: no program was run: a run scores the seed first, and ends at once if a working seed scores less than "
+        "task.worst, the 0 of a program that fails\n"
+    ) in done.stdout
 
 
 @pytest.mark.parametrize(
