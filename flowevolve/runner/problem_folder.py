@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flowevolve._util.addresses import is_on_loopback
 from flowevolve._util.cores import usable_cores
 from flowevolve._util.secrets import OPENAI_VARIABLE
 from flowevolve.config.run import Config, parse_config
@@ -88,7 +90,7 @@ def _llm(llm: LLMPart, algorithm: str) -> dict[str, object]:
     models = llm.weighted()
     section: dict[str, object] = {
         "base_url": llm.api_base,
-        "api_key_env": None if llm.api_base is None else OPENAI_VARIABLE,  # as OpenEvolve has it, whatever the address
+        "api_key_env": _key_variable(llm.api_base),
         "model": next(iter(models), None),
         "temperature": llm.temperature,
         "max_tokens": llm.max_tokens,
@@ -100,6 +102,14 @@ def _llm(llm: LLMPart, algorithm: str) -> dict[str, object]:
         entries = [{"model": name, "weight": weight} for name, weight in models.items()]
         section["roles"] = {"code": {"models": entries}}
     return {name: value for name, value in section.items() if value is not None}
+
+
+def _key_variable(address: str | None) -> str | None:
+    """The variable with the key for the address in a folder. As in OpenEvolve, it is the same for every address, but a
+    server on this machine may do without a key.
+    """
+    needed = address is not None and (bool(os.environ.get(OPENAI_VARIABLE)) or not is_on_loopback(address))
+    return OPENAI_VARIABLE if needed else None
 
 
 def _unused(llm: LLMPart) -> list[str]:

@@ -48,7 +48,10 @@ def test_overrides_go_first_and_a_budget_replaces_the_iterations(folder: Path) -
     assert (config.sandbox.timeout, config.algorithm.name, config.algorithm.settings) == (5, "cse", {"form": "whole"})
 
 
-def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(folder: Path) -> None:
+def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of a server on this machine that wants one")
     found = load_folder(folder, ["llm.backend=openai"])
     llm = found.config.llm
     assert (llm.model, llm.base_url, llm.temperature, llm.extra) == ("big", "http://localhost:1/v1", 0.5, {})
@@ -57,6 +60,30 @@ def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(folder: Pa
     assert "config.yaml: llm.api_key is not taken over: put the key into OPENAI_API_KEY" in found.notes
     simulated = load_folder(folder)
     assert any("names big, small; this run's LLM is simulated" in note for note in simulated.notes)
+
+
+@pytest.mark.parametrize(
+    ("address", "variable"),
+    [
+        ("http://localhost:1/v1", None),
+        ("http://127.0.0.1:1/v1", None),
+        ("https://models.example/v1", "OPENAI_API_KEY"),
+    ],
+)
+def test_a_server_on_this_machine_needs_no_key(
+    address: str, variable: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    config = f"llm: {{primary_model: m, api_base: '{address}'}}"
+    folder = write(tmp_path / "local", OPENEVOLVE, config=config)
+    assert load_folder(folder, ["llm.backend=openai"]).config.llm.api_key_env == variable
+
+
+def test_an_address_that_is_none_is_refused_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    folder = write(tmp_path / "local", OPENEVOLVE, config="llm: {primary_model: m, api_base: 'http://[::1'}")
+    with pytest.raises(InputError, match=r"llm\.base_url: is no address"):
+        load_folder(folder, ["llm.backend=openai"])
 
 
 @pytest.mark.parametrize(
