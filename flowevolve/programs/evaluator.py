@@ -154,7 +154,7 @@ class EvaluatorProblem:
         if report.failure is not None:
             return Verdict(self.worst, feedback, _one_line(report.failure), metrics)
         if value is None:
-            why = f"no score among the metrics ({', '.join(report.metrics) or 'there are none'})"
+            why = f"no score among the metrics ({', '.join(report.metrics) or 'there is no finite number'})"
             return Verdict(self.worst, f"{why}\n{feedback}", why, metrics)
         return Verdict(value, feedback, None, metrics)
 

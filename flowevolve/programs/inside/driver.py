@@ -70,7 +70,7 @@ def openevolve(
         raise TypeError(f"{function} returned {type(said).__name__}, not a dict of metrics or an EvaluationResult")
     error = metrics.get("error")
     unscored = isinstance(error, str) and error and _number(metrics.get("combined_score")) is None
-    return _said(metrics, artifacts, error if unscored else None)
+    return _said(metrics, artifacts, error if unscored else None, "combined_score")
 
 
 def shinka(folder: str, program: str, name: str, evaluator: str) -> Said:
@@ -95,7 +95,7 @@ def shinka(folder: str, program: str, name: str, evaluator: str) -> Said:
     correct = Path(results, "correct.json")
     verdict = json.loads(correct.read_text(encoding="utf-8")) if correct.exists() else {"correct": True}
     failure = None if verdict.get("correct") else str(verdict.get("error") or "not correct")
-    return _said({**(public if isinstance(public, dict) else {}), **metrics}, {}, failure)
+    return _said({**(public if isinstance(public, dict) else {}), **metrics}, {}, failure, "combined_score")
 
 
 def levi(folder: str, program: str, name: str, problem: str, function: str, score: str, inputs: str | None) -> Said:
@@ -111,7 +111,7 @@ def levi(folder: str, program: str, name: str, problem: str, function: str, scor
     said = _score(getattr(module, score), found, data() if callable(data) else data)
     if not isinstance(said, dict):
         raise TypeError(f"{score} returned {type(said).__name__}, not a dict")
-    return _said(said, {}, str(said["error"]) if said.get("error") else None)
+    return _said(said, {}, str(said["error"]) if said.get("error") else None, "score")
 
 
 def command(folder: str, program: str, name: str, words: Sequence[str]) -> Said:
@@ -131,7 +131,7 @@ def command(folder: str, program: str, name: str, words: Sequence[str]) -> Said:
         said = {"score": said}
     if not isinstance(said, dict):
         raise TypeError(f"{words[0]} printed no number and no JSON object")
-    return _said(said, {}, str(said["error"]) if said.get("error") else None)
+    return _said(said, {}, str(said["error"]) if said.get("error") else None, "score")
 
 
 @dataclass
@@ -262,8 +262,15 @@ def _score(score: Callable[..., object], function: FunctionType, inputs: object)
     return score(function)
 
 
-def _said(metrics: Mapping[object, object], artifacts: Mapping[object, object], failure: str | None) -> Said:
-    """The report: finite numbers as metrics, and everything else as texts."""
+def _said(
+    metrics: Mapping[object, object], artifacts: Mapping[object, object], failure: str | None, score: str
+) -> Said:
+    """The report: finite numbers as metrics, and everything else as texts. ``score`` names the metric that is the
+    score; if that is a number, it has to be finite.
+    """
+    scored = _number(metrics.get(score))
+    if failure is None and scored is not None and not math.isfinite(scored):
+        failure = f"{score} is {scored}, but has to be finite"
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
     for key, value in [*metrics.items(), *artifacts.items()]:

@@ -84,14 +84,14 @@ def receive(descriptor: int, resolve: Resolve) -> object:
     """
     mark, text, size = _HEADER.unpack(_exactly(descriptor, _HEADER.size))
     if mark != _MARK or text > MOST_TEXT or size > MOST_BYTES:
-        raise ValueError("the program's process wrote something else than a reply")
+        raise ValueError("it is no such message")
     try:
         said, blob = _exactly(descriptor, text), _exactly(descriptor, size)
         return _Reader(blob, resolve).read(json.loads(said), 0)
     except MemoryError:
-        raise ValueError("the program's process wrote a reply that is too large for the memory here") from None
+        raise ValueError("it is too large for the memory here") from None
     except (ArithmeticError, LookupError, RecursionError, TypeError) as error:
-        raise ValueError(f"the program's process wrote a reply of another form: {error}") from None
+        raise ValueError(f"it has another form: {error}") from None
 
 
 def _exactly(descriptor: int, count: int) -> bytes:
@@ -99,7 +99,7 @@ def _exactly(descriptor: int, count: int) -> bytes:
     while len(parts) < count:
         part = os.read(descriptor, min(count - len(parts), 2**20))
         if not part:
-            raise EOFError("the program's process ended")
+            raise EOFError("the other end is gone")
         parts += part
     return bytes(parts)
 

@@ -46,10 +46,6 @@ _NO_READERS = ("<frozen importlib._bootstrap_external>", "<frozen runpy>", "shut
 """Files whose code opens the program's file but does not examine its text."""
 
 
-class ProgramEndedError(RuntimeError):
-    """The program's process is gone, or wrote something that is no answer."""
-
-
 class _Text:
     """Counts how often the program's text was read, and how often it was executed without being imported."""
 
@@ -91,7 +87,7 @@ def load(names: dict[str, object]) -> Callable[[str], object]:
         case {"module": module, "data": list(data), "objects": dict(objects)}:
             names.update(objects)
         case _:
-            raise ProgramEndedError("the program's process says what is no module")
+            raise RuntimeError("the program's process says what is no module")
     if names.get("__spec__") is None:  # its text is executed, so nobody will ask for attributes
         _Text.executed += 1
         names.update({name: _ask("get", (module, name)) for name in data})
@@ -138,8 +134,10 @@ def _ask(what: str, of: object) -> object:
         try:
             plain.send(questions, question)
             answer = _answer(answers, asked)
-        except (EOFError, OSError, ValueError) as broken:
-            raise ProgramEndedError(f"the program's process ended, or wrote what is no answer: {broken}") from None
+        except (EOFError, OSError):
+            raise RuntimeError("the program's process ended before it answered") from None
+        except ValueError as wrong:
+            raise RuntimeError(f"an answer of the program's process can't be read: {wrong}") from None
     match answer:
         case {"error": dict(told)}:
             raise _exception(told)
@@ -164,7 +162,7 @@ def _answer(answers: int, asked: str) -> Mapping[object, object]:
                 if answered == asked:
                     return answer  # others are for those who stopped waiting
             case _:
-                raise ValueError("no answer")
+                raise ValueError("it answers nothing that was asked")
 
 
 def _exception(told: Mapping[object, object]) -> Exception:
@@ -266,7 +264,7 @@ def _run_as_script() -> None:
             sys.stderr.buffer.write(errors)
             sys.stderr.buffer.flush()
             raise SystemExit(code if code >= 0 else 128 - code)
-    raise ProgramEndedError("the program's process says what is no end of a script")
+    raise RuntimeError("the program's process says what is no end of a script")
 
 
 def _writes_the_verdict(first: int) -> bool:

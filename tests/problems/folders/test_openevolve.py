@@ -153,8 +153,10 @@ async def test_programs_that_fail(folder: Path, judge: Judge, program: str, fail
     [
         ("return None", "TypeError: evaluate returned NoneType, not a dict of metrics"),
         ("return 1.0", "TypeError: evaluate returned float"),
-        ("return {}", "no score among the metrics (there are none)"),
-        ("return {'combined_score': float('nan')}", "no score among the metrics"),
+        ("return {}", "no score among the metrics (there is no finite number)"),
+        ("return {'loss': float('nan')}", "no score among the metrics (there is no finite number)"),
+        ("return {'combined_score': float('nan'), 'got': float('nan')}", "combined_score is nan, but has to be finite"),
+        ("return {'combined_score': float('inf'), 'speed': 3.0}", "combined_score is inf, but has to be finite"),
         ("return {'validity': 0.0, 'error': 'it is\\ntoo long'}", "it is too long"),
         ("raise KeyError('x')", "KeyError: 'x'"),
         ("import sys; sys.exit(0)", "ended without a result"),
