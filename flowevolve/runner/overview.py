@@ -120,7 +120,7 @@ class Overview:
             "mode": config.algorithm.mode,
             "task": self.task,
             "backend": config.llm.backend,
-            "simulated": config.llm.backend in SIMULATED_BACKENDS,
+            "simulated": config.llm.backend in SIMULATED_BACKENDS and self.llm.any_calls,
             "stop_reason": self.stop_reason,
             "error": self.error,
             "wall_seconds": round(self.wall_seconds, 3),

@@ -226,7 +226,7 @@ class _Opened:
             mode=config.algorithm.mode,
             task=self.plan.task.name,
             backend=config.llm.backend,
-            simulated=config.llm.backend in SIMULATED_BACKENDS,
+            simulated=config.llm.backend in SIMULATED_BACKENDS and llm.any_calls,
             stop_reason=report.stop_reason,
             wall_seconds=report.wall_seconds,
             proposals=report.spent.proposals,

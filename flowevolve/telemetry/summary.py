@@ -50,7 +50,9 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
 
 def _run(result: Mapping[str, object]) -> Rows:
     """What was run, and why it ended."""
-    simulated = " (simulated: times and texts are a model's, not a real LLM's)" if result["backend"] == "sim" else ""
+    simulated = ""
+    if result["backend"] == "sim" and result["simulated"]:
+        simulated = " (simulated: times and texts are a model's, not a real LLM's)"
     yield "run", f"{result['algorithm']} ({result['mode']}) on {result['task']}"
     yield "backend", f"{result['backend']}{simulated}"
     if replayed := _table(result.get("replay")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
 import tomllib
@@ -14,18 +15,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import flowevolve as fe
 from flowevolve import stages
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.page.reading.source import RunSource
+from flowevolve.page.tables.run import RunRow
 from flowevolve.policies.staleness import Full
 from flowevolve.programs import ProgramTask
 from flowevolve.runner.arguments import Arguments
+from flowevolve.runner.overview import read_overview
 from flowevolve.sandbox import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 from flowevolve.tasks.house_style import house_style_task
+from flowevolve.telemetry.summary import summarize
 from tests.support.depth import LONG
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.number_programs import NumberTask
@@ -140,6 +146,27 @@ def test_scores_may_be_numbers_of_numpy(algorithm: str, number: type[np.number[A
     result = fe.optimize(OfNumpy(number), algorithm=algorithm, budget=fe.Budget(rollouts=80), clock="virtual", out=out)
     assert result.best is not None
     assert json.loads((out / "result.json").read_text())["best"]["score"] == result.best.score
+
+
+class WithoutModel(Broken):
+    """Its code asks no model that a run knows of."""
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        return Rollout(example.id, "an answer", Score(0.5, "It could be better.", passed=False), ())
+
+
+def test_a_run_in_which_no_model_was_called_is_not_said_to_be_simulated(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = fe.optimize(WithoutModel(), budget=fe.Budget(rollouts=20), clock="virtual", progress=False, out=out)
+    assert (result.llm.requests, result.simulated) == (0, False)
+    assert "simulated" not in repr(result)
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(summarize(result.to_json()))
+    assert "simulated" not in shown.getvalue()
+    assert read_overview(out).to_json()["simulated"] is False
+    with RunSource(out, "run") as source:
+        (about,) = [row for row in source.changes() if isinstance(row, RunRow)]
+    assert about.simulated is False
 
 
 def test_public_names_are_there() -> None:

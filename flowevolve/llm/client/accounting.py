@@ -51,6 +51,11 @@ class Totals:
     estimated: int = 0
     cut_while_thinking: int = 0
 
+    @property
+    def any_calls(self) -> bool:
+        """Whether there were any calls, those included that the response cache answered."""
+        return bool(self.requests or self.cached_calls)
+
     def __add__(self, other: Totals) -> Totals:
         dollars = None if self.dollars is None or other.dollars is None else self.dollars + other.dollars
         return Totals(

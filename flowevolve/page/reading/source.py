@@ -47,6 +47,7 @@ class RunSource:
         self.projection = Projection(known_prices(self.config))
         self._figures = ProgressFigures()
         self._seq, self._call = -1, 0
+        """The numbers of the last event and of the last call that were taken; calls are numbered from 1."""
         self._row: RunRow | None = None
 
     def close(self) -> None:
@@ -132,7 +133,7 @@ class RunSource:
             mode=config.algorithm.mode,
             task=(start and start.task) or config.task.name,
             backend=config.llm.backend,
-            simulated=config.llm.backend in SIMULATED_BACKENDS,
+            simulated=config.llm.backend in SIMULATED_BACKENDS and self._call > 0,
             kind=self.projection.candidates.kind_of_artifact,
             budget=dict(budget.by_name()),
             used=used(budget, seconds, cost, ("rollouts", "proposals", "tokens", "dollars")),

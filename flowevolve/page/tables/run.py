@@ -35,7 +35,7 @@ class RunRow(Row, table="runs", key=("name",)):
     task: str
     backend: str
     simulated: bool
-    """Whether its model is simulated."""
+    """Whether its models are simulated; false as long as none has been called."""
     kind: str
     """prompt or program: what is evolved."""
     budget: Mapping[str, JSON]
