@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from flowevolve._util.errors import StorageError
-from flowevolve.core.calls import CallRecord
+from flowevolve.core.calls import CallRecord, RoleReplies
 from flowevolve.core.events import Event
 from flowevolve.core.model import (
     ChatReply,
@@ -23,6 +23,7 @@ from flowevolve.engine.recovery.recorded_replies import AnsweredCall
 from flowevolve.journal.history import lasting_error
 from flowevolve.journal.payloads import dump, load
 from flowevolve.llm.client.accounting import Spending, Totals
+from flowevolve.telemetry.role_replies import RoleReplyCounter
 
 Fact = Event | CallRecord
 
@@ -137,6 +138,13 @@ class Memory:
         for call in self.told:
             if isinstance(call, CallRecord):
                 yield Spending(call.role, call.request.model, call.scope.stage, _totals(call))
+
+    def replies_by_role(self) -> Mapping[str, RoleReplies]:
+        replies = RoleReplyCounter()
+        for call in self.told:
+            if isinstance(call, CallRecord):
+                replies.call(call)
+        return replies.by_role
 
     def calls(self, interrupted_work: Collection[tuple[str, str]]) -> Iterator[AnsweredCall]:
         for fact in self.told:

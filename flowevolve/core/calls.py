@@ -62,6 +62,20 @@ class CallRecord:
         return self.reply is not None and self.reply.cached
 
 
+@value
+class RoleReplies:
+    """Counts of the replies to one role's chats."""
+
+    of: int = 0
+    """All of them."""
+    cut: int = 0
+    """Those that the token limit cut off."""
+
+    def and_of(self, reply: ChatReply) -> RoleReplies:
+        """These counts with one more reply."""
+        return RoleReplies(self.of + 1, self.cut + reply.was_cut)
+
+
 Observer = Callable[[CallRecord], None]
 """Called in the event loop before the call returns; must not block."""
 

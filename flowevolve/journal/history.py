@@ -9,7 +9,7 @@ from itertools import takewhile
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.calls import CallRecord
+from flowevolve.core.calls import CallRecord, RoleReplies
 from flowevolve.core.event_kinds import PhaseEnded
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart
@@ -94,6 +94,9 @@ class RunHistory:
 
     def spent(self) -> list[Spending]:
         return self._recorded.totals()
+
+    def replies_by_role(self) -> dict[str, RoleReplies]:
+        return self._recorded.replies_by_role()
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterator[AnsweredCall]:
         for stage, item in works:

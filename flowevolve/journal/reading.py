@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.calls import CallRecord, CallScope, RoleReplies
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, RunStarted
 from flowevolve.core.events import Event
@@ -62,9 +62,9 @@ SELECT role, model, stage, sum(NOT cached), sum(NOT cached AND error IS NOT NULL
         coalesce(finish_reason = 'length' AND trim(reply) = '', 0)))
 FROM recorded_calls GROUP BY role, model, stage, candidate ORDER BY min(id)
 """
-_CUT = """
-SELECT role, sum(coalesce(finish_reason = 'length', 0)) AS cut, count(*) FROM recorded_calls WHERE error IS NULL
-GROUP BY role HAVING cut ORDER BY min(id)
+_REPLIES = """
+SELECT role, count(*), sum(coalesce(finish_reason = 'length', 0)) FROM recorded_calls WHERE error IS NULL
+GROUP BY role ORDER BY min(id)
 """
 
 
@@ -296,9 +296,9 @@ class RecordedRun:
             spent.append(Spending(unpack(role), unpack(model), unpack(stage), totals))
         return spent
 
-    def cut_replies(self) -> dict[str, tuple[int, int]]:
-        """For each role with replies that the token limit cut off: how many were cut off, and of how many."""
-        return {unpack(role): (cut, of) for role, cut, of in self._journal.rows(_CUT)}
+    def replies_by_role(self) -> dict[str, RoleReplies]:
+        """Counts of the replies by role; vectors count as replies, too."""
+        return {unpack(role): RoleReplies(*counts) for role, *counts in self._journal.rows(_REPLIES)}
 
     def _one(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         return next(iter(self._journal.rows(statement, *values)), None)

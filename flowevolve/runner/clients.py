@@ -30,8 +30,8 @@ from flowevolve.runner.attribution import Attribution
 from flowevolve.runner.llm import make_traffic, open_probe
 from flowevolve.runner.result_parts import ModelCounts
 from flowevolve.runner.vllm_server import OurServers, open_server
-from flowevolve.telemetry.cut_replies import CutReplies
 from flowevolve.telemetry.failed_rollouts import FailureCounter
+from flowevolve.telemetry.role_replies import RoleReplyCounter
 from flowevolve.vllm.server import ServerListener
 
 SideTask = Callable[[Engine], Coroutine[object, object, None]]
@@ -53,7 +53,7 @@ class Clients:
     """Tasks to run alongside the engine."""
     observed: LoadSummary
     traffic: Traffic
-    cut: CutReplies
+    replies: RoleReplyCounter
     failures: FailureCounter
 
     @property
@@ -72,6 +72,7 @@ class Clients:
 
         spent = [each for each in history.spent() if each.stage != HELD_OUT]  # which the first process didn't count
         self.llm.account.restore(spent)
+        self.replies.restore(history.replies_by_role())
         self.attribution.restore(facts(), self.llm.account.cost)
 
     def by_model(self) -> dict[str, ModelCounts]:
@@ -106,8 +107,8 @@ async def open_clients(
     ):
         scheduler = Scheduler(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-        attribution, cut = Attribution(models), CutReplies()
-        told = [*observers, attribution.call, cut.call]
+        attribution, replies = Attribution(models), RoleReplyCounter()
+        told = [*observers, attribution.call, replies.call]
 
         def observe(record: CallRecord) -> None:
             for observer in told:
@@ -135,7 +136,7 @@ async def open_clients(
             side_tasks.append(
                 partial(_admit, config, admission, client, scheduler, traffic.transports, observed, server.unanswered)
             )
-        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic, cut, FailureCounter())
+        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic, replies, FailureCounter())
 
 
 async def _admit(

@@ -29,8 +29,8 @@ from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, State, find_state, read_result
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
-from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
 from flowevolve.telemetry.failed_rollouts import FailedRollouts, FailureCounter
+from flowevolve.telemetry.role_replies import CutCount, cut_to_json, many_cut, read_cut, roles_cut
 from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 
@@ -66,7 +66,7 @@ class Overview:
     silent_seconds: float
     """How long a run that is going on in real time has written nothing; 0 for any other run."""
     cut_replies: Mapping[str, CutCount]
-    """How many replies the token limit cut off, by role; for a run that has ended, only since its last resume."""
+    """How many replies the token limit cut off, by role."""
     failed_rollouts: FailedRollouts
 
     @property
@@ -264,7 +264,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         recorded.given or frozenset(),
         figures.pause() if is_held(path) else "",
         silent_seconds,
-        {role: CutCount(cut, of) for role, (cut, of) in recorded.cut_replies().items()},
+        roles_cut(recorded.replies_by_role()),
         failures.found,
     )
 

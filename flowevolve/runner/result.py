@@ -43,7 +43,6 @@ from flowevolve.runner.result_parts import (
     totals_to_json,
     trust_to_json,
 )
-from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
 from flowevolve.telemetry.failed_rollouts import FailedRollouts
 from flowevolve.telemetry.result_words import (
     how_many_failed,
@@ -55,6 +54,7 @@ from flowevolve.telemetry.result_words import (
     too_little,
     unanswered,
 )
+from flowevolve.telemetry.role_replies import CutCount, cut_to_json, many_cut, read_cut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ class Result:
     score_trust: ScoreTrust | None = None
     """Whether programs could forge their scores; None for tasks without programs, and in older files."""
     cut_replies: Mapping[str, CutCount] = field(default_factory=dict)
-    """How many replies the token limit cut off since the last resume, by role, for roles with any."""
+    """How many replies the token limit cut off, by role, for roles with any."""
     failed_rollouts: FailedRollouts = field(default_factory=FailedRollouts)
     """How many rollouts got no score, for lack of an answer or because of an error in the task's code."""
     reached_before: bool = False

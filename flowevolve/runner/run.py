@@ -46,6 +46,7 @@ from flowevolve.runner.trust import find_trust
 from flowevolve.runner.watcher_errors import WatcherErrors
 from flowevolve.runner.watching import PageProcess
 from flowevolve.tasks.identity import identity
+from flowevolve.telemetry.role_replies import roles_cut
 from flowevolve.vllm.server import ServerListener
 
 TICK_SECONDS = 1.0
@@ -240,7 +241,7 @@ class _Opened:
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
             traffic=traffic,
-            cut_replies=clients.cut.by_role(),
+            cut_replies=roles_cut(clients.replies.by_role),
             failed_rollouts=clients.failures.found,
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from flowevolve.core.calls import CallRecord
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
-from flowevolve.telemetry.cut_replies import CutReplies
+from flowevolve.telemetry.role_replies import RoleReplyCounter
 
 RECENT_SECONDS = 30.0
 """The time before the last finished call over which the requests in flight are averaged."""
@@ -23,7 +23,8 @@ class CallFigures:
     failed: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cut: CutReplies = field(default_factory=CutReplies)
+    replies: RoleReplyCounter = field(default_factory=RoleReplyCounter)
+    """The replies since the run began or was resumed."""
     _recent: deque[tuple[float, float]] = field(default_factory=deque)
     """When the calls that finished in the last `RECENT_SECONDS` were sent and answered."""
     _under_way: int | None = None
@@ -33,7 +34,7 @@ class CallFigures:
     """
 
     def take(self, record: CallRecord) -> None:
-        self.cut.call(record)
+        self.replies.call(record)
         if record.cached:
             return
         if record.reply is not None:

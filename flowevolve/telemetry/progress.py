@@ -29,8 +29,8 @@ from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
-from flowevolve.telemetry.cut_replies import many_cut
 from flowevolve.telemetry.failed_rollouts import FAILED
+from flowevolve.telemetry.role_replies import many_cut, roles_cut
 from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 LINE_SECONDS = 30.0
@@ -84,6 +84,10 @@ class Progress(AbstractContextManager["Progress"]):
         """How much of each limit is used."""
         figures = self._figures
         return used(self._budget.raised(figures.limits), figures.seconds, figures.spent)
+
+    def _poor_replies(self) -> list[str]:
+        since = " since the resume" if self._figures.resumed else ""
+        return [f"{said}{since}" for said in many_cut(roles_cut(self._calls.replies.by_role))]
 
     def _waits(self) -> str:
         return ", ".join(f"{stage} {items}" for stage, items in self._figures.waiting().items())
@@ -159,7 +163,7 @@ class Lines(Progress):
             yield _nothing_to_improve(figures.perfect)
         if silence := calls.silence(figures.seconds):
             yield silence
-        yield from many_cut(calls.cut.by_role())
+        yield from self._poor_replies()
         if self._failure != self._told:
             self._told = self._failure
             yield f"last failure: {self._failure}"
@@ -231,7 +235,7 @@ class LiveTable(Progress):
         )
         for row in self._requests():
             table.add_row(*row)
-        for said in many_cut(self._calls.cut.by_role()):
+        for said in self._poor_replies():
             table.add_row("cut", said)
         if silence := self._calls.silence(figures.seconds):
             table.add_row("answers", silence)

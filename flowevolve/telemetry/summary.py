@@ -15,7 +15,6 @@ from flowevolve._util.intervals import in_brackets, score_said
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
-from flowevolve.telemetry.cut_replies import cut_said, read_cut
 from flowevolve.telemetry.result_words import (
     how_many_failed,
     no_better,
@@ -26,6 +25,7 @@ from flowevolve.telemetry.result_words import (
     too_little,
     unanswered,
 )
+from flowevolve.telemetry.role_replies import cut_said, read_cut
 
 _EXAMPLE_CHARACTERS = 160
 Rows = Iterator[tuple[str, RenderableType]]

@@ -13,7 +13,9 @@ from rich.console import Console
 import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
+from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import CandidateProposed, ReplyUnparsable
+from flowevolve.core.model import ChatReply
 from flowevolve.runner.run import Watchers, run
 from flowevolve.telemetry.progress import Lines
 from flowevolve.telemetry.summary import summarize
@@ -63,3 +65,25 @@ def test_a_text_that_was_cut_is_not_taken_and_a_run_without_any_other_names_the_
     unread = [event.body for event in events if isinstance(event.body, ReplyUnparsable)]
     assert {each.reason for each in unread} == {"incomplete"}
     assert all("it breaks off, as it reached the limit of tokens" in each.error for each in unread)
+
+
+def test_those_from_before_an_interrupt_count_as_well(tmp_path: Path) -> None:
+    more = {"clock": "real", "budget": {"seconds": 120}, "stopping": {"fruitless": 1000}}
+    out, config = tmp_path / "run", parse_config({**CUT, **more}, "test")
+    calls: list[CallRecord] = []
+
+    async def cut_off() -> None:
+        async with fe.open_run(config, out=out, watchers=Watchers(calls=(calls.append,))) as engine:
+            async for event in engine.events():
+                if event.kind == "reply.unparsable":
+                    engine.cancel()
+
+    clock.run(cut_off, clock="virtual")
+    assert any(call.role == "reflection" for call in calls)
+    told: list[str] = []
+    progress = Lines(told.append)
+    watchers = Watchers((progress.event,), (calls.append, progress.call))
+    result = clock.run(partial(fe.resume, out, watchers=watchers), clock="virtual")
+    replies = [call.reply for call in calls if call.role == "reflection" and isinstance(call.reply, ChatReply)]
+    assert result.cut_replies["reflection"] == (sum(reply.was_cut for reply in replies), len(replies))
+    assert "were cut by the limit of tokens since the resume" in "".join(told)

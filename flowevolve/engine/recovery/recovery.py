@@ -9,13 +9,13 @@ items. Items that were waiting wait again. Work that was under way is begun agai
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.algorithm import Algorithm, Stateful
-from flowevolve.core.calls import CallRecord
+from flowevolve.core.calls import CallRecord, RoleReplies
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import (
     AlgorithmState,
@@ -81,6 +81,9 @@ class History(Protocol):
 
     def spent(self) -> Iterable[Spending]:
         """What the run's calls cost."""
+
+    def replies_by_role(self) -> Mapping[str, RoleReplies]:
+        """Counts of the replies to the run's calls, by role."""
 
     def calls(self, interrupted_work: Collection[tuple[str, str]]) -> Iterable[AnsweredCall]:
         """The answered calls of this work (pairs of stage and item); for each, in the order of the answers."""

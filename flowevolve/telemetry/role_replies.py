@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from flowevolve.core.calls import CallRecord
+from flowevolve.core.calls import CallRecord, RoleReplies
 from flowevolve.core.model import ChatReply
 
 SHARE_TOLD = 0.05
@@ -22,20 +21,23 @@ class CutCount(NamedTuple):
 
 
 @dataclass(slots=True)
-class CutReplies:
-    """Counts replies, as an observer of calls. It does not see those from before a run was interrupted."""
+class RoleReplyCounter:
+    """Counts replies by role, as an observer of calls."""
 
-    _replies: Counter[str] = field(default_factory=Counter)
-    _cut: Counter[str] = field(default_factory=Counter)
+    by_role: dict[str, RoleReplies] = field(default_factory=dict)
+
+    def restore(self, counts: Mapping[str, RoleReplies]) -> None:
+        """Begin with the replies that came before the run was interrupted."""
+        self.by_role = dict(counts)
 
     def call(self, record: CallRecord) -> None:
         if isinstance(record.reply, ChatReply):
-            self._replies[record.role] += 1
-            self._cut[record.role] += record.reply.was_cut
+            self.by_role[record.role] = self.by_role.get(record.role, RoleReplies()).and_of(record.reply)
 
-    def by_role(self) -> dict[str, CutCount]:
-        """The counts of those roles that had any replies cut off."""
-        return {role: CutCount(cut, self._replies[role]) for role, cut in self._cut.items() if cut}
+
+def roles_cut(counts: Mapping[str, RoleReplies]) -> dict[str, CutCount]:
+    """The counts of those roles that had any replies cut off."""
+    return {role: CutCount(each.cut, each.of) for role, each in counts.items() if each.cut}
 
 
 def cut_to_json(counts: Mapping[str, CutCount]) -> dict[str, dict[str, int]]:
