@@ -115,7 +115,7 @@ def status_command(
     elif overviews:
         _print_rows([_status_row(each) for each in overviews])
         for each in overviews:
-            for said in filter(None, [each.failed_by, each.how_many_failed, *each.many_cut]):
+            for said in filter(None, [each.failed_by, each.how_many_failed, *each.poor_replies]):
                 print_plain(f"{each.path}: {said}")
     elif every:
         print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
@@ -219,8 +219,8 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     head.add_row("LLM", f"{llm.requests} requests ({llm.failed} failed), {overview.tokens:,} tokens")
     if llm.dollars:
         head.add_row("cost", f"{llm.dollars:.4f} dollars")
-    for said in overview.many_cut:
-        head.add_row("cut", said)
+    for said in overview.poor_replies:
+        head.add_row("take care", said)
     head.add_row("time", _time(overview.wall_seconds))
     if overview.used:
         head.add_row("budget", overview.used)

@@ -70,10 +70,12 @@ class RoleReplies:
     """All of them."""
     cut: int = 0
     """Those that the token limit cut off."""
+    empty: int = 0
+    """Those without a text that were not cut off."""
 
     def and_of(self, reply: ChatReply) -> RoleReplies:
         """These counts with one more reply."""
-        return RoleReplies(self.of + 1, self.cut + reply.was_cut)
+        return RoleReplies(self.of + 1, self.cut + reply.was_cut, self.empty + reply.is_empty)
 
 
 Observer = Callable[[CallRecord], None]

@@ -107,6 +107,11 @@ class ChatReply:
         return self.finish_reason == "length"
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it has no text, although the token limit did not cut it off."""
+        return not self.text.strip() and not self.was_cut
+
+    @property
     def paid(self) -> Usage:
         """The tokens this call was billed for: none if the reply came from the response cache."""
         return Usage() if self.cached else self.usage

@@ -63,8 +63,9 @@ SELECT role, model, stage, sum(NOT cached), sum(NOT cached AND error IS NOT NULL
 FROM recorded_calls GROUP BY role, model, stage, candidate ORDER BY min(id)
 """
 _REPLIES = """
-SELECT role, count(*), sum(coalesce(finish_reason = 'length', 0)) FROM recorded_calls WHERE error IS NULL
-GROUP BY role ORDER BY min(id)
+SELECT role, count(*), sum(finish_reason IS 'length'),
+    sum(finish_reason IS NOT 'length' AND typeof(reply) = 'text' AND trim(reply, char(9, 10, 11, 12, 13, 32)) = '')
+FROM recorded_calls WHERE error IS NULL GROUP BY role ORDER BY min(id)
 """
 
 

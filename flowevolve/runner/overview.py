@@ -30,7 +30,16 @@ from flowevolve.journal.run_directory import RESULT, State, find_state, read_res
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
 from flowevolve.telemetry.failed_rollouts import FailedRollouts, FailureCounter
-from flowevolve.telemetry.role_replies import CutCount, cut_to_json, many_cut, read_cut, roles_cut
+from flowevolve.telemetry.role_replies import (
+    CutCount,
+    EmptyCount,
+    many_poor,
+    poor_to_json,
+    read_cut,
+    read_empty,
+    roles_cut,
+    roles_empty,
+)
 from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 
@@ -67,6 +76,8 @@ class Overview:
     """How long a run that is going on in real time has written nothing; 0 for any other run."""
     cut_replies: Mapping[str, CutCount]
     """How many replies the token limit cut off, by role."""
+    empty_replies: Mapping[str, EmptyCount]
+    """How many replies had no text, by role."""
     failed_rollouts: FailedRollouts
 
     @property
@@ -97,9 +108,9 @@ class Overview:
         return f"nothing new for {self.silent_seconds:.0f} s"
 
     @property
-    def many_cut(self) -> list[str]:
-        """For each role of which the token limit cut off many replies, a line about that."""
-        return many_cut(self.cut_replies)
+    def poor_replies(self) -> list[str]:
+        """For each role of which many replies were cut off or empty, a line about that."""
+        return many_poor(self.cut_replies, self.empty_replies)
 
     @property
     def hint(self) -> str:
@@ -141,7 +152,7 @@ class Overview:
                 "completion_tokens": self.llm.usage.completion_tokens,
                 "cost_usd": self.llm.dollars,
             },
-            "cut_replies": cut_to_json(self.cut_replies),
+            **poor_to_json(self.cut_replies, self.empty_replies),
             "failed_rollouts": asdict(self.failed_rollouts),
             "budget_used": self.used,
             **trust_to_json(self.score_trust),
@@ -227,6 +238,7 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any], given: frozens
         "",
         0.0,
         read_cut(llm.get("cut_replies")),
+        read_empty(llm.get("empty_replies")),
         FailedRollouts.read(result.get("failed_rollouts")),
     )
 
@@ -241,7 +253,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         failures.event(event)
     account = Account(known_prices(config))
     account.restore(recorded.totals())
-    silent_seconds = _silent_seconds(path, config)
+    silent_seconds, replies = _silent_seconds(path, config), recorded.replies_by_role()
     figures.seconds = recorded.seconds() + silent_seconds
     return Overview(
         path,
@@ -264,7 +276,8 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         recorded.given or frozenset(),
         figures.pause() if is_held(path) else "",
         silent_seconds,
-        roles_cut(recorded.replies_by_role()),
+        roles_cut(replies),
+        roles_empty(replies),
         failures.found,
     )
 

@@ -13,7 +13,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
-from flowevolve.engine.report import RunReport, StageReport
+from flowevolve.engine.report import RunReport
 from flowevolve.journal.files import write_whole, writing
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RESULT, read_result
@@ -40,6 +40,7 @@ from flowevolve.runner.result_parts import (
     read_totals,
     read_traffic,
     read_trust,
+    stage_to_json,
     totals_to_json,
     trust_to_json,
 )
@@ -54,7 +55,7 @@ from flowevolve.telemetry.result_words import (
     too_little,
     unanswered,
 )
-from flowevolve.telemetry.role_replies import CutCount, cut_to_json, many_cut, read_cut
+from flowevolve.telemetry.role_replies import CutCount, EmptyCount, many_poor, poor_to_json, read_cut, read_empty
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,6 +114,8 @@ class Result:
     """How many rollouts got no score, for lack of an answer or because of an error in the task's code."""
     reached_before: bool = False
     """Whether what stopped the run had been reached before it was resumed, so that nothing new was begun."""
+    empty_replies: Mapping[str, EmptyCount] = field(default_factory=dict)
+    """How many replies had no text though they were not cut off, by role, for roles with any."""
 
     @property
     def report(self) -> RunReport:
@@ -268,7 +271,7 @@ class Result:
             "llm": {
                 **totals_to_json(self.llm),
                 "cancelled": self.cancelled,
-                "cut_replies": cut_to_json(self.cut_replies),
+                **poor_to_json(self.cut_replies, self.empty_replies),
                 "mean_in_flight": round(self.mean_in_flight, 3),
                 "by_model": {
                     name: {**totals_to_json(counts.totals), "accepted": counts.accepted}
@@ -282,7 +285,7 @@ class Result:
             "speculation": asdict(report.speculation),
             "racing": asdict(report.racing),
             "replies": report.replies.to_json(),
-            "stages": {name: _stage_to_json(stage) for name, stage in report.stages.items()},
+            "stages": {name: stage_to_json(stage) for name, stage in report.stages.items()},
         }
 
     def __repr__(self) -> str:
@@ -300,7 +303,7 @@ class Result:
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
         """Warnings about the run's calls and rollouts, in words."""
         said = (unanswered(table), too_little(table), how_many_failed(table))
-        return [*filter(None, said), *many_cut(self.cut_replies)]
+        return [*filter(None, said), *many_poor(self.cut_replies, self.empty_replies)]
 
     def _way(self) -> str:
         """The seed's score and the best one, in words."""
@@ -381,20 +384,7 @@ class Result:
             traffic=read_traffic(llm),
             score_trust=read_trust(table),
             cut_replies=read_cut(llm.get("cut_replies")),
+            empty_replies=read_empty(llm.get("empty_replies")),
             failed_rollouts=FailedRollouts.read(table.get("failed_rollouts")),
             reached_before=table.get("reached_before", False),
         )
-
-
-def _stage_to_json(stage: StageReport) -> dict[str, object]:
-    return {
-        "items_in": stage.counts.items_in,
-        "items_out": stage.counts.items_out,
-        "discarded": stage.counts.discarded,
-        "discard_reasons": dict(stage.counts.reasons),
-        "rollouts": stage.counts.rollouts,
-        "tokens": stage.counts.tokens,
-        "busy_seconds": round(stage.counts.busy_seconds, 3),
-        "wait_seconds": round(stage.queue.wait_seconds, 3) if stage.queue is not None else 0.0,
-        "workers": stage.workers,
-    }

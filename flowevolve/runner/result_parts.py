@@ -16,6 +16,7 @@ from flowevolve.core.model import Usage
 from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
+from flowevolve.engine.report import StageReport
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
 from flowevolve.llm.scheduling.admission import LoadSummary
@@ -158,6 +159,20 @@ def totals_to_json(totals: Totals) -> dict[str, object]:
         "cost_usd": totals.dollars,
         "cached_calls": totals.cached_calls,
         "cached_calls_tokens": totals.cached_calls_tokens,
+    }
+
+
+def stage_to_json(stage: StageReport) -> dict[str, object]:
+    return {
+        "items_in": stage.counts.items_in,
+        "items_out": stage.counts.items_out,
+        "discarded": stage.counts.discarded,
+        "discard_reasons": dict(stage.counts.reasons),
+        "rollouts": stage.counts.rollouts,
+        "tokens": stage.counts.tokens,
+        "busy_seconds": round(stage.counts.busy_seconds, 3),
+        "wait_seconds": round(stage.queue.wait_seconds, 3) if stage.queue is not None else 0.0,
+        "workers": stage.workers,
     }
 
 

@@ -46,7 +46,7 @@ from flowevolve.runner.trust import find_trust
 from flowevolve.runner.watcher_errors import WatcherErrors
 from flowevolve.runner.watching import PageProcess
 from flowevolve.tasks.identity import identity
-from flowevolve.telemetry.role_replies import roles_cut
+from flowevolve.telemetry.role_replies import roles_cut, roles_empty
 from flowevolve.vllm.server import ServerListener
 
 TICK_SECONDS = 1.0
@@ -242,6 +242,7 @@ class _Opened:
             cancelled=cancelled,
             traffic=traffic,
             cut_replies=roles_cut(clients.replies.by_role),
+            empty_replies=roles_empty(clients.replies.by_role),
             failed_rollouts=clients.failures.found,
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,

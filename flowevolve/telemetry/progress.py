@@ -30,7 +30,7 @@ from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
 from flowevolve.telemetry.failed_rollouts import FAILED
-from flowevolve.telemetry.role_replies import many_cut, roles_cut
+from flowevolve.telemetry.role_replies import many_poor, roles_cut, roles_empty
 from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 LINE_SECONDS = 30.0
@@ -87,7 +87,8 @@ class Progress(AbstractContextManager["Progress"]):
 
     def _poor_replies(self) -> list[str]:
         since = " since the resume" if self._figures.resumed else ""
-        return [f"{said}{since}" for said in many_cut(roles_cut(self._calls.replies.by_role))]
+        counts = self._calls.replies.by_role
+        return [f"{said}{since}" for said in many_poor(roles_cut(counts), roles_empty(counts))]
 
     def _waits(self) -> str:
         return ", ".join(f"{stage} {items}" for stage, items in self._figures.waiting().items())
@@ -236,7 +237,7 @@ class LiveTable(Progress):
         for row in self._requests():
             table.add_row(*row)
         for said in self._poor_replies():
-            table.add_row("cut", said)
+            table.add_row("take care", said)
         if silence := self._calls.silence(figures.seconds):
             table.add_row("answers", silence)
         if waits := self._waits():

@@ -25,9 +25,10 @@ from flowevolve.telemetry.result_words import (
     too_little,
     unanswered,
 )
-from flowevolve.telemetry.role_replies import cut_said, read_cut
+from flowevolve.telemetry.role_replies import cut_said, empty_said, read_cut, read_empty
 
 _EXAMPLE_CHARACTERS = 160
+_WHY_EMPTY = "most often the server took the whole answer for thinking (see llm.enable_thinking), or filtered it"
 Rows = Iterator[tuple[str, RenderableType]]
 """The rows of the first table: a name, and what is said of it."""
 
@@ -109,6 +110,8 @@ def _calls(result: Mapping[str, object], llm: Mapping[str, object]) -> Rows:
         yield "cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens"
     for role, count in read_cut(_table(llm.get("cut_replies"))).items():
         yield "cut", f"{cut_said(role, count)}: raise llm.roles.{role}.max_tokens"
+    for role, empty in read_empty(_table(llm.get("empty_replies"))).items():
+        yield "empty", f"{empty_said(role, empty)}: {_WHY_EMPTY}"
     if llm.get("cached_calls"):
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         yield "cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}"
