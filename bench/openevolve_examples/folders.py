@@ -84,7 +84,8 @@ def _read_result(name: str, result: Mapping[str, object]) -> FolderResult:
     stages, best, seed = result["stages"], result["best"], result["seed_score"]
     assert isinstance(stages, dict)
     evaluated = stages["assess"]["items_in"]
-    failed = stages["update"]["discard_reasons"].get("failed", 0)
+    reasons = stages["update"]["discard_reasons"]
+    failed = sum(count for reason, count in reasons.items() if reason.startswith("failed"))
     return FolderResult(
         name,
         True,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_body import EventBody, OwnEvent
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove, LoggedVeto
@@ -39,6 +39,8 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
         "born": "integer",
         "scores": "numbers by name",
         "mean": "number",
+        "assessed_score": "number",
+        "failure": "text",
         "attributes": "json",
         "score_trust": "text",
         "kind": "text",
@@ -196,9 +198,11 @@ def _write_best(folder: Path, files: Mapping[str, str], earlier: Collection[str]
 
 
 def _candidates_in(body: EventBody) -> Iterable[str]:
-    """The candidates whose status, scores or attributes this event changes."""
+    """The candidates whose status, scores, assessment or attributes this event changes."""
     match body:
         case CandidateRejected(candidate=candidate):
+            return [candidate]
+        case OwnEvent(kind="candidate.assessed", data={"candidate": str(candidate)}):
             return [candidate]
         case PoolCommitted(changes=changes):
             return dict.fromkeys(name for change in changes if (name := _candidate_of(change)) is not None)
@@ -222,14 +226,19 @@ def _fold(proposed: CandidateProposed, touched: Iterable[EventBody], trust: Scor
         "pool": None,
         "scores": {},
         "attributes": proposed.attributes,
+        "assessed_score": None,
+        "failure": None,
     }
     for body in touched:
-        if not isinstance(body, PoolCommitted):
-            state["status"] = "rejected"
-            continue
-        for change in body.changes:
-            if _candidate_of(change) == proposed.candidate:
-                _apply(change, state)
+        match body:
+            case OwnEvent(data=data):
+                state |= {"assessed_score": data.get("score"), "failure": data.get("failure")}
+            case PoolCommitted(changes=changes):
+                for change in changes:
+                    if _candidate_of(change) == proposed.candidate:
+                        _apply(change, state)
+            case _:
+                state["status"] = "rejected"
     scores = state["scores"]
     return {
         "id": proposed.candidate,
@@ -241,6 +250,8 @@ def _fold(proposed: CandidateProposed, touched: Iterable[EventBody], trust: Scor
         "born": proposed.born,
         "scores": scores,
         "mean": sum(scores.values()) / len(scores) if scores else None,
+        "assessed_score": state["assessed_score"],
+        "failure": state["failure"],
         "attributes": state["attributes"],
         "score_trust": None if trust is None else trust.kind,
         "kind": proposed.kind_of_artifact,

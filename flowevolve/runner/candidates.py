@@ -11,6 +11,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.registry import did_you_mean
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.assessment import Assessment
 from flowevolve.core.named import Named
 from flowevolve.core.pool import Pool, Status
 from flowevolve.journal.export import candidate_rows
@@ -19,7 +20,8 @@ from flowevolve.journal.reading import RecordedRun
 
 @dataclass(frozen=True, slots=True)
 class FoundCandidate:
-    """A candidate and its outcome. ``score`` is its mean score over the ``examples`` that it was scored on.
+    """A candidate and its outcome. ``score`` is its mean score over the ``examples`` that it was scored on. Of a
+    program that came into no pool it is the mean score that it was assessed with, and ``examples`` is 0.
 
     ``born`` is the version of the pool that it was made from, and ``pool`` the name of the pool that it is in, or None.
     """
@@ -36,6 +38,8 @@ class FoundCandidate:
     """What its writer calls its last change; ``idea`` is its explanation. Both are empty if the writer gave none."""
     idea: str
     artifact: Artifact
+    failure: str | None = None
+    """Why a program can't be used; None if it works, and of anything but programs."""
 
     @property
     def components(self) -> Mapping[str, str]:
@@ -55,6 +59,7 @@ class FoundCandidate:
             "examples": self.examples,
             "name": self.name,
             "idea": self.idea,
+            "failure": self.failure,
             "kind": self.artifact.kind,
             "components": dict(self.artifact.components),
         }
@@ -74,8 +79,9 @@ def read_candidate(data: Mapping[str, Any]) -> FoundCandidate:
     Raises:
         KeyError, TypeError: if ``data`` is not of this form.
     """
-    rest = {name: data[name] for name in FoundCandidate.__slots__ if name not in ("parents", "artifact")}
-    return FoundCandidate(**rest, parents=tuple(data["parents"]), artifact=Artifact(data["components"], data["kind"]))
+    rest = {name: data[name] for name in FoundCandidate.__slots__ if name not in ("parents", "artifact", "failure")}
+    artifact, failure = Artifact(data["components"], data["kind"]), data.get("failure")  # missing in older files
+    return FoundCandidate(**rest, parents=tuple(data["parents"]), artifact=artifact, failure=failure)
 
 
 def in_pool(pool: Pool) -> Iterator[FoundCandidate]:
@@ -94,6 +100,7 @@ def in_pool(pool: Pool) -> Iterator[FoundCandidate]:
             said.name,
             said.idea,
             candidate.artifact,
+            Assessment.of(candidate).failure,
         )
 
 
@@ -107,8 +114,9 @@ def in_directory(path: Path) -> Iterator[FoundCandidate]:
         recorded.check()
         for row in candidate_rows(recorded):
             said = Named.from_json(row["attributes"])
+            score = row["assessed_score"] if row["mean"] is None else row["mean"]
             yield read_candidate(
-                {**row, "score": row["mean"], "examples": len(row["scores"]), "name": said.name, "idea": said.idea}
+                {**row, "score": score, "examples": len(row["scores"]), "name": said.name, "idea": said.idea}
             )
 
 

@@ -12,9 +12,11 @@ import pytest
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId
@@ -99,6 +101,28 @@ def test_the_tables_hold_the_pool_as_it_is(tmp_path: Path) -> None:
     ]
     best = {file.name: file.read_text() for file in (tmp_path / "out" / "best").iterdir()}
     assert best == {"main.py": "print()", "a%2Fb.txt": "x"}
+
+
+def test_programs_that_came_into_no_pool_keep_the_score_and_the_failure_that_they_were_found_to_have(
+    tmp_path: Path,
+) -> None:
+    made = Recording(tmp_path)
+    found: Sequence[tuple[float, str | None]] = ((1.0, None), (0.5, None), (0.0, "timeout"))
+    for number, (score, failure) in enumerate(found):
+        candidate = Candidate(f"c{number}", Artifact({"main.py": "print()"}, "program"))
+        made.propose(candidate)
+        said: dict[str, JSON] = {"stage": "assess", "item": "0.0", "candidate": candidate.id}
+        made.log.emit(OwnEvent("candidate.assessed", said | {"score": score, "failure": failure}))
+        if number:
+            made.pool.reject(candidate.id)
+            made.log.emit(CandidateRejected(candidate.id, ItemId("1"), "it is worse"))
+        else:
+            made.commit(Add(candidate.scored({"e1": score})), best="c0")
+    made.directory.close()
+    export(tmp_path, tmp_path / "out")
+    exported = rows(tmp_path / "out" / "candidates.jsonl")
+    assert [(row["assessed_score"], row["failure"]) for row in exported] == list(found)
+    assert [row["mean"] for row in exported] == [1.0, None, None]
 
 
 def test_best_holds_the_files_of_the_best_and_none_of_an_earlier_best(tmp_path: Path) -> None:

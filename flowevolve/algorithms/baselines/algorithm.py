@@ -190,7 +190,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
             if self._writing.forms.mends or candidate.operator == SEED:
                 context.commit([Add(candidate, "rejected")])
                 return
-            raise Discard("failed")
+            raise Discard(f"failed: {assessed.failure}")
         if not context.decide(Judged, lambda: Judged(accepted=not self._best.beats(candidate))).accepted:
             raise Discard("not as good as the best")
         context.commit([Add(candidate)])

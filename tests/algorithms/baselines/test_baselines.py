@@ -16,6 +16,7 @@ from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run, run_plan
 from tests.support.interruption import Fact, Memory, as_kept, events_of
+from tests.support.number_programs import Coder, Numbers, NumberTask
 
 PROBLEM = "tests.support.problems:Nearest"
 
@@ -221,3 +222,30 @@ def test_after_an_interruption_no_program_that_had_ended_runs_again(share: float
     ran = [(event.data["item"], event.data["key"]) for event in events_of(combined, "rollout.kept")]
     assert len(ran) == len(set(ran))
     assert result.report.spent.proposals >= 24
+
+
+class InProcessCoder(Coder):
+    in_process = True
+
+
+def test_what_became_of_programs_that_were_not_accepted_is_in_the_candidates_and_in_the_report(tmp_path: Path) -> None:
+    sections: dict[str, object] = {
+        "clock": "virtual",
+        "algorithm": {"name": "one_plus_lambda", "form": "whole"},
+        "llm": {"backend": f"{__name__}:InProcessCoder", "model": "coder"},
+        "budget": {"proposals": 60},
+    }
+    task = NumberTask(Numbers(limit=1.3))
+    result = clock.run(lambda: run(parse_config(sections, "test"), task=task, out=tmp_path / "run"), clock="virtual")
+    failed = [each for each in result.candidates if each.failure is not None]
+    worse = [each for each in result.candidates if each.status == "rejected" and each.failure is None]
+    failure = "error: no number below the limit (2 of 2 cases failed; this is case one)"
+    assert {(each.failure, each.score, each.examples) for each in failed} == {(failure, 0.0, 0)}
+    assert result.best is not None
+    assert worse
+    assert all(each.score is not None and each.score <= result.best.score for each in worse)
+    assert result.report.stages["update"].counts.reasons == {
+        f"failed: {failure}": len(failed),
+        "not as good as the best": len(worse),
+    }
+    assert list(fe.Result.load(result.save(tmp_path / "saved.json")).candidates) == list(result.candidates)
