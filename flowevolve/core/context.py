@@ -14,6 +14,7 @@ from hashlib import sha256
 from random import Random
 from typing import Protocol, TypeVar, overload
 
+from flowevolve._util.errors import EngineError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import as_completed
 from flowevolve.core.acts import Comment
@@ -294,7 +295,7 @@ class StageContext:
         and ``item``. Jobs side by side that decide something of the same kind each give their own ``key``.
         """
         name = kind if isinstance(kind, str) else kind.kind
-        data = self._services.record(name, self.stage, self.item_id, lambda: _json(make()), key)
+        data = self._services.record(name, self.stage, self.item_id, lambda: _json(name, make()), key)
         return data if isinstance(kind, str) else kind.from_json(data)
 
     @overload
@@ -312,7 +313,7 @@ class StageContext:
         """
 
         async def made() -> Mapping[str, JSON]:
-            return _json(await make())
+            return _json(name, await make())
 
         name = kind if isinstance(kind, str) else kind.kind
         data = await self._services.once(name, self.stage, self.item_id, made, key)
@@ -341,8 +342,16 @@ class UpdateContext(StageContext):
         return self._services.commit(changes, self.item_id, self.stage)
 
 
-def _json(made: Mapping[str, JSON] | Record) -> Mapping[str, JSON]:
-    return made.to_json() if isinstance(made, Record) else made
+def _json(kind: str, made: object) -> Mapping[str, JSON]:
+    """Raises: EngineError if what was made for an event of this kind is neither a mapping nor a record."""
+    if isinstance(made, Record):
+        return made.to_json()
+    if not isinstance(made, Mapping):
+        raise EngineError(
+            f"{kind}: make returned a {type(made).__name__}, but has to return a dictionary, such as {{'score': 0.5}}; "
+            "for other results there is context.keep"
+        )
+    return made
 
 
 class ChatFunction(Protocol):

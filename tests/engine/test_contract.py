@@ -81,6 +81,11 @@ def test_what_the_journal_could_not_be_read_with_is_refused_where_it_is_made(mak
         evolve(emitting(make))
 
 
+def test_a_decision_that_is_no_dictionary_is_refused() -> None:
+    with pytest.raises(EngineError, match="chosen: make returned a float, but has to return a dictionary"):
+        evolve(emitting(lambda context: context.decide("chosen", lambda: 0.5)))  # type: ignore[arg-type, return-value]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

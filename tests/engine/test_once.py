@@ -12,6 +12,7 @@ import pytest
 
 import flowevolve as fe
 from flowevolve._util import clock
+from flowevolve._util.errors import EngineError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -148,6 +149,20 @@ def test_a_failure_is_nothing_that_is_written() -> None:
     report, facts = evolve(Failing([]))
     assert not events_of(facts, "measured")
     assert report.stages["measure"].counts.reasons["crashed"] == 1
+
+
+def test_a_result_that_is_no_dictionary_is_refused_with_what_to_do_instead() -> None:
+    class Scoring(Measuring):
+        async def _measure(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+            async def score() -> float:
+                return 0.5
+
+            await context.once("measured", score)  # type: ignore[arg-type]
+            for emission in NO_EMISSIONS:
+                yield emission
+
+    with pytest.raises(EngineError, match=r"measured: make returned a float, .*; for other results there is context.k"):
+        evolve(Scoring([]))
 
 
 def test_results_are_on_disk_before_they_are_seen_and_come_back_from_there(tmp_path: Path) -> None:
