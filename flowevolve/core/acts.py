@@ -89,12 +89,17 @@ class RaiseBudget(_Act):
 class Inject(_Act):
     """Add a candidate with these texts by component; ``parent`` is the id of the candidate that they were edited from.
 
-    Components that are left out keep the parent's text.
+    Components that are left out keep the parent's text. Without a parent, all have to be given.
     """
 
     texts: Mapping[Text, Text]
-    parent: str
+    parent: str | None = None
     act: Literal["inject"] = "inject"
+
+    def check(self) -> None:
+        for name, text in self.texts.items():
+            if not text.strip():
+                raise InputError(f"inject: the text of {name!r} is empty; give one")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.acts import Approve, Comment, Inject, RaiseBudget, Veto
-from flowevolve.core.artifact import Artifact
+from flowevolve.core.artifact import Artifact, ArtifactKind
 from flowevolve.core.event_kinds import CandidateProposed, RunSteered
 from flowevolve.core.pool import Pool
 
@@ -24,6 +24,8 @@ class Submission:
         InputError: if the pool does not have the candidate that the act names, or no longer has it.
         """
         if isinstance(act, Inject):
+            if act.parent is None:
+                return cls(Artifact(act.texts, _kind(pool)), ())
             if act.parent not in pool or not pool.keeps(act.parent):
                 raise InputError(f"inject: candidate {act.parent!r}, which this was edited from, is not in the pool")
             origin = pool[act.parent].artifact
@@ -32,6 +34,13 @@ class Submission:
         if rejected is None:
             raise InputError(f"approve: {act.candidate} was rejected too long ago; inject its texts instead")
         return cls(rejected.artifact, tuple(name for name in rejected.parents if pool.keeps(name)))
+
+
+def _kind(pool: Pool) -> ArtifactKind:
+    """What evolves in this run. Raises: InputError if there is no candidate yet from which to tell."""
+    for _, candidate in pool.candidates():
+        return candidate.artifact.kind
+    raise InputError("inject: the run has no candidate yet; try again in a moment")
 
 
 def takes_back(pool: Pool, candidate: str) -> bool:

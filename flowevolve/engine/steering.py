@@ -193,8 +193,9 @@ class Steering:
     async def _send(self, steered: RunSteered, submission: Submission, *, journal: bool) -> None:
         act = steered.act
         attributes: Mapping[str, JSON] = {"approved": act.candidate} if isinstance(act, Approve) else {}
-        if isinstance(act, Inject) and submission.artifact == self._dispatcher.pool[act.parent].artifact:
-            raise InputError(f"inject: the texts are the same as those of {act.parent}; change one of them")
+        for parent in submission.parents if isinstance(act, Inject) else ():
+            if submission.artifact == self._dispatcher.pool[parent].artifact:
+                raise InputError(f"inject: the texts are the same as those of {parent}; change one of them")
         self._algorithm.inject(Candidate("", submission.artifact, submission.parents, OPERATOR, attributes=attributes))
         # If the algorithm refuses the candidate, it has raised before anything is journaled.
         await inject(

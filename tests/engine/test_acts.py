@@ -225,6 +225,18 @@ def test_edited_texts_go_in_with_what_they_were_edited_from() -> None:
     assert candidate.artifact["a"] == "by hand, and longer than all others"
 
 
+def test_texts_that_were_edited_from_nothing_go_in_without_a_parent() -> None:
+    class OfPrograms(Climbing):
+        async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+            yield Emit(context.propose(fe.Artifact({"a": "seed"}, "program"), parents=[], operator="seed"), to="judge")
+
+    texts = {"a": "by hand, and longer than all others"}
+    report, facts = climb((5.5, fe.Inject(texts)), algorithm=OfPrograms(), max_in_flight=1)
+    assert [refused for _, _, refused in steered(facts)] == [None]
+    (candidate,) = [each for each in report.pool.snapshot().candidates() if each.operator == "injected"]
+    assert (candidate.artifact, candidate.parents) == (fe.Artifact(texts, "program"), ())
+
+
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_a_raised_budget_lets_the_run_go_on(mode: str) -> None:
     width: dict[str, Any] = {"max_in_flight": 1, "mode": mode}
@@ -310,6 +322,7 @@ def test_comments_are_made_on_the_examples_that_candidates_are_made_and_scored_b
         (fe.Approve("c99"), "approve: there is no candidate 'c99'"),
         (fe.Inject({"a": "seed 0"}, "c1"), "inject: the texts are the same as those of c1; change one of them"),
         (fe.Inject({"a": "x"}, "c3"), "inject: candidate 'c3', which this was edited from, is not in the pool"),
+        (fe.Inject({"b": "x"}), "inject: the artifact has components 'b', and needs 'a'"),
     ],
     ids=repr,
 )
@@ -427,13 +440,13 @@ def test_a_run_that_has_ended_takes_no_acts() -> None:
     clock.run(late, clock="virtual")
 
 
-@pytest.mark.parametrize("mode", ["stream", "sync"])
-def test_interrupted_after_any_event_what_was_done_holds(mode: str) -> None:
+@pytest.mark.parametrize(("mode", "parent"), [("stream", "c0"), ("stream", None), ("sync", "c0")])
+def test_interrupted_after_any_event_what_was_done_holds(mode: str, parent: str | None) -> None:
     plan: Plan = [
         (3.0, fe.Comment("Mind the gap.", candidate="c0")),
         (5.0, fe.RaiseBudget({"proposals": 11, "minutes": 1})),
         (5.0, fe.Veto("c2")),
-        (5.5, fe.Inject({"a": "by hand"}, "c0")),
+        (5.5, fe.Inject({"a": "by hand"}, parent)),
         (6.5, fe.Approve("c3")),
         (9.0, fe.Veto("c1")),
         (9.5, fe.Approve("c2")),

@@ -95,7 +95,7 @@ const SAID = {
   unpause: () => "had it go on",
   stop: () => "stopped it",
   raise_budget: () => "raised the budget",
-  inject: (about) => `edited ${about} and put the copy into the run`,
+  inject: (about) => (about === null ? "put a candidate into the run" : `edited ${about} and put the copy into the run`),
   comment: (about) => `said of ${about}`,
   veto: (about) => `vetoed ${about}`,
   approve: (about) => `approved ${about}`,
