@@ -22,7 +22,7 @@ from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import FAILED, StopReason
 from flowevolve.journal.end_mark import END_MARK
-from flowevolve.journal.files import PART, looking, open_text, put_on_disk, write_whole, writing
+from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.journal.journal import Journal, Sync
 from flowevolve.journal.lock import Lock, is_held, patient_lock
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, WAL, OpenedJournal, reading
@@ -224,18 +224,8 @@ def read_result(path: Path) -> dict[str, object]:
         InputError: if there is none, or it can't be read as one.
     """
     file = path / RESULT
-    with looking(path):
-        if not path.is_dir():
-            raise InputError(f"{path}: no such run directory")
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if not (path / JOURNAL).exists():
-            raise InputError(f"{path}: holds no run; give the directory that was the run's out") from None
-        raise InputError(
-            f"{file}: not there; the run has not ended, or was killed before it could write one. To go on with it: "
-            f"flowevolve resume {path}, or in Python resume=True with out={str(path)!r}"
-        ) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: can't be read: {error}") from error
     if not isinstance(result, dict) or result.get("schema") != 1:

@@ -21,15 +21,7 @@ from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
 from flowevolve.llm.scheduling.admission import LoadSummary
 from flowevolve.runner import result_view as view
-from flowevolve.runner.candidates import (
-    FoundCandidate,
-    Step,
-    in_directory,
-    in_pool,
-    lineage,
-    read_candidate,
-    table_row,
-)
+from flowevolve.runner.candidates import FoundCandidate, Step, in_directory, in_pool, lineage, read_candidate, table_row
 from flowevolve.runner.result_parts import (
     Best,
     HeldOut,
@@ -44,6 +36,7 @@ from flowevolve.runner.result_parts import (
     totals_to_json,
     trust_to_json,
 )
+from flowevolve.runner.unfinished import unfinished_result
 from flowevolve.telemetry.failed_rollouts import FailedRollouts
 from flowevolve.telemetry.result_words import (
     how_many_failed,
@@ -219,14 +212,15 @@ class Result:
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
-        """Load the result that was saved to a file, or that of the run in a directory.
+        """Load the result that was saved to a file, or that of the run in a directory. If that run was stopped or
+        killed before it wrote one, this is the result so far, without ``frontier``.
 
         Raises:
-            InputError: if there is none, or the run has not ended.
+            InputError: if there is none, or the run has not begun or is still going on.
         """
         place = Path(path)
         if place.is_dir():
-            table = read_result(place)
+            table = read_result(place) if (place / RESULT).is_file() else unfinished_result(place)
             saved = {"result": table, "candidates": [each.to_json() for each in in_directory(place)]}
             return replace(cls._checked(saved, place), directory=place)
         try:

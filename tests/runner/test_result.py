@@ -9,13 +9,16 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
+import anyio
 import pytest
 from rich.console import Console
 
 import flowevolve as fe
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.journal.run_directory import RunDirectory, claim
 from flowevolve.runner.candidates import FoundCandidate, lineage
 from flowevolve.runner.result_view import html
 from flowevolve.telemetry.summary import summarize
@@ -266,11 +269,74 @@ def test_without_pandas_it_is_said_what_to_install(result: fe.Result, monkeypatc
         result.to_pandas()
 
 
-def test_of_a_run_that_has_not_ended_it_is_said_how_to_go_on(tmp_path: Path) -> None:
+def test_the_result_so_far_of_a_run_that_was_killed_is_loaded_from_its_journal(tmp_path: Path) -> None:
+    whole = evolved(tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    loaded = fe.Result.load(tmp_path / "run")
+    assert loaded.stop_reason == "interrupted"
+    assert whole.best is not None
+    assert loaded.best == replace(whole.best, fresh=None)
+    assert loaded.seed_score == whole.seed_score
+    assert (loaded.proposals, loaded.accepted) == (whole.proposals, whole.accepted)
+    assert loaded.llm == replace(whole.llm, latency_seconds=0.0)
+    assert loaded.failed_rollouts == whole.failed_rollouts
+    assert list(loaded.candidates) == list(whole.candidates)
+    assert "stopped by an interrupt" in repr(loaded)
+    assert loaded._repr_html_().startswith("<table>")
+    assert loaded.plot("timeline").axes
+    assert same(fe.Result.load(loaded.save(tmp_path / "saved.json")), loaded)
+
+
+@pytest.mark.filterwarnings("ignore:.* are also among those that prompts are made from")
+def test_the_result_so_far_of_a_run_that_was_cancelled_is_loaded_and_the_run_goes_on(tmp_path: Path) -> None:
+    rows = [{"text": "It crashes.", "label": "bug"}] * 8
+    scopes, calls = list[anyio.CancelScope](), count(1)
+
+    async def metric(row: dict[str, str], output: str) -> float:
+        if next(calls) == 30:
+            scopes[0].cancel()
+            await anyio.sleep_forever()
+        return 0.5
+
+    async def evolve() -> fe.Result | None:
+        with anyio.CancelScope() as scope:
+            scopes.append(scope)
+            return await fe.optimize_async(
+                prompt="Classify the ticket.",
+                train=rows,
+                val=rows,
+                metric=metric,
+                llm="simulated",
+                budget=fe.Budget(proposals=3),
+                out=tmp_path / "run",
+                resume=True,
+                progress=False,
+            )
+        return None
+
+    assert anyio.run(evolve) is None
+    loaded = fe.Result.load(tmp_path / "run")
+    assert (loaded.seed_score, loaded.stop_reason) == (0.5, "interrupted")
+    assert loaded.best is not None
+    assert loaded.best.components == {"prompt": "Classify the ticket."}
+    result = anyio.run(evolve)
+    assert result is not None
+    assert result.proposals == 3
+
+
+def test_of_a_run_that_is_going_on_there_is_no_result_yet(tmp_path: Path) -> None:
     evolved(tmp_path / "run")
     (tmp_path / "run" / "result.json").unlink()
+    lock = claim(tmp_path / "run")
+    with pytest.raises(fe.InputError, match=r"this run is still going on; flowevolve status .*run shows how far it is"):
+        fe.Result.load(tmp_path / "run")
+    lock.release()
+
+
+def test_a_run_that_never_began_has_no_result(tmp_path: Path) -> None:
+    RunDirectory(tmp_path / "run", fe.Config(budget=fe.Budget(minutes=1)).model_dump(mode="json")).close()
     with pytest.raises(
-        fe.InputError, match=r"the run has not ended.*flowevolve resume .*run, or in Python resume=True"
+        fe.InputError, match=r"has not begun, so it has no result; to begin it: flowevolve resume .*run"
     ):
         fe.Result.load(tmp_path / "run")
 
