@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from flowevolve._util.errors import InputError
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
 from flowevolve.config.roles import model_names
 from flowevolve.config.run import Config
+from flowevolve.core.algorithm import Algorithm
 from flowevolve.runner.backend_checks import OPENAI_PREFIX
 from flowevolve.runner.llm import make_roles
+from flowevolve.runner.registries import ALGORITHMS
 
 _ROLE = 'give the model that reflects as a role: llm=flowevolve.LLM(…, roles={"reflection": {"model": …}})'
 _MODEL = 'give the model as llm=flowevolve.LLM("…")'
@@ -49,14 +52,28 @@ ELSEWHERE: Mapping[str, str] = {
 """What to give instead of an argument of other optimizers, or of a setting of a configuration, by its name."""
 
 
-def check_algorithm(algorithm: object) -> None:
-    """Raises: InputError if the algorithm is not given by its name."""
+def algorithm_name(algorithm: object) -> str:
+    """The name that a configuration has for an algorithm, which is given by that name or as a class.
+
+    Raises:
+        InputError: if it is neither, or the class can't be found by a name.
+    """
     if isinstance(algorithm, str):
-        return
-    if isinstance(algorithm, type):
-        name = f"{algorithm.__module__}:{algorithm.__qualname__}"
-        raise InputError(f"optimize: algorithm is a class; give its name, as module:Class: algorithm={name!r}")
-    raise InputError(f"optimize: algorithm is {algorithm!r}; give the name of one, such as 'gepa'")
+        return algorithm
+    if not isinstance(algorithm, type) or not issubclass(algorithm, Algorithm):
+        raise InputError(
+            f"optimize: algorithm is {algorithm!r}; give the name of one, such as 'gepa', or a class that is derived "
+            "from flowevolve.Algorithm"
+        )
+    target = f"{algorithm.__module__}:{algorithm.__qualname__}"
+    for name in (getattr(algorithm, "name", target), target):  # those that ship have names of their own
+        with suppress(InputError):
+            if ALGORITHMS.find(name, "algorithm.name") is algorithm:
+                return name
+    raise InputError(
+        f"optimize: algorithm is the class {algorithm.__name__}, but {target!r} does not name it, so that a resumed "
+        "run could not find it; define it at the top level of a module"
+    )
 
 
 def check_prices(config: Config) -> None:

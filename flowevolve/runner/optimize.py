@@ -16,9 +16,10 @@ from flowevolve._util import clock as clocks
 from flowevolve._util.console import PlainConsole
 from flowevolve._util.errors import FlowevolveError, FruitlessError, InputError, for_a_script
 from flowevolve.config.run import Config
+from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.task import Task
 from flowevolve.runner.answered import unanswered_error
-from flowevolve.runner.argument_hints import check_algorithm
+from flowevolve.runner.argument_hints import algorithm_name
 from flowevolve.runner.arguments import DEFAULTS, Arguments, check_names, config_of, task_of
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.failed_runs import note_what_was_found
@@ -40,7 +41,9 @@ _SETTINGS_OF_TASKS = (
 
 @shows_arguments(Arguments, DEFAULTS)
 def optimize(
-    task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
+    task: Task | str | None = None,
+    algorithm: str | type[Algorithm] = "gepa",
+    **arguments: Unpack[Arguments[RowType]],
 ) -> Result:
     """Evolve a prompt, or whatever a task is about, and return the result. Blocks.
 
@@ -52,7 +55,7 @@ def optimize(
     What each argument means:
 
     - ``task``: A task object, or the name of a task; by default ``house_style``, a small one for trying things out.
-    - ``algorithm``: The name of an algorithm; ``flowevolve list algorithms`` shows all.
+    - ``algorithm``: The name of an algorithm (``flowevolve list algorithms`` shows all), or the class of your own.
     - ``prompt``: A text, the ``Path`` of a file, or several texts by name.
     - ``train``: Rows that edits are made from: mappings, a data frame, or the path of a file.
     - ``val``: Rows that candidates are scored on; by default half of ``train`` is split off.
@@ -101,7 +104,9 @@ def optimize(
 
 @shows_arguments(Arguments, DEFAULTS)
 async def optimize_async(
-    task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
+    task: Task | str | None = None,
+    algorithm: str | type[Algorithm] = "gepa",
+    **arguments: Unpack[Arguments[RowType]],
 ) -> Result:
     """Like `optimize`, for notebooks and for code in which an event loop is running already.
 
@@ -116,7 +121,9 @@ async def optimize_async(
         raise for_a_script(error) from error.__cause__
 
 
-async def _until_interrupted(task: Task | str | None, algorithm: str, arguments: Arguments[Any]) -> Result | None:
+async def _until_interrupted(
+    task: Task | str | None, algorithm: str | type[Algorithm], arguments: Arguments[Any]
+) -> Result | None:
     """The result, up to an interrupt if there is one; None if that came before the engine ran or after it ended."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
         return await _evolve(task, algorithm, arguments)
@@ -126,13 +133,16 @@ async def _until_interrupted(task: Task | str | None, algorithm: str, arguments:
 
 
 async def _evolve(
-    task: Task | str | None, algorithm: str, arguments: Arguments[Any], side_task: SideTask | None = None
+    task: Task | str | None,
+    algorithm: str | type[Algorithm],
+    arguments: Arguments[Any],
+    side_task: SideTask | None = None,
 ) -> Result:
     check_names(arguments)
-    check_algorithm(algorithm)
+    name = algorithm_name(algorithm)
     given_task = task_of(task, arguments)
     try:
-        return await _evolve_task(given_task, algorithm, arguments, side_task)
+        return await _evolve_task(given_task, name, arguments, side_task)
     except InputError as error:
         if isinstance(given_task, str) and str(error).startswith("task."):
             raise InputError(f"{error} ({_SETTINGS_OF_TASKS})") from None

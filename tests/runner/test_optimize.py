@@ -19,6 +19,7 @@ from rich.console import Console
 
 import flowevolve as fe
 from flowevolve import stages
+from flowevolve.algorithms.gepa import GEPA
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.page.reading.source import RunSource
@@ -35,6 +36,7 @@ from flowevolve.telemetry.summary import summarize
 from tests.support.depth import LONG
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.number_programs import NumberTask
+from tests.support.own_algorithm import Climb
 from tests.support.problems import Nearest
 
 
@@ -59,6 +61,19 @@ def test_objects_stand_in_for_names() -> None:
     result = fe.optimize(task, staleness=Full(), budget=fe.Budget(proposals=5), clock="virtual")
     assert result.report.spent.proposals >= 5
     assert result.report.staleness.discarded == 0
+
+
+@pytest.mark.parametrize(("algorithm", "name"), [(Climb, "tests.support.own_algorithm:Climb"), (GEPA, "gepa")])
+def test_an_algorithm_is_given_as_a_class_and_found_again_by_its_name(
+    algorithm: type[fe.Algorithm], name: str, tmp_path: Path
+) -> None:
+    def evolve(proposals: int) -> fe.Result:
+        budget = fe.Budget(proposals=proposals)
+        return fe.optimize(algorithm=algorithm, budget=budget, clock="virtual", out=tmp_path / "run", resume=True)
+
+    assert evolve(2).algorithm == algorithm.name
+    assert tomllib.loads((tmp_path / "run" / "config.toml").read_text())["algorithm"]["name"] == name
+    assert evolve(4).proposals == 4
 
 
 def test_a_simulated_model_writes_programs_for_a_task_of_programs_that_is_given_as_an_object(tmp_path: Path) -> None:

@@ -417,9 +417,16 @@ class Unfinished:
         ),
         (
             {"algorithm": Echo},
-            "optimize: algorithm is a class; give its name, as module:Class: algorithm='tests.support.interruption:Echo'",
+            "optimize: algorithm is <class 'tests.support.interruption.Echo'>; give the name of one, such as 'gepa', or a",
         ),
-        ({"algorithm": 3}, "optimize: algorithm is 3; give the name of one, such as 'gepa'"),
+        (
+            {"algorithm": 3},
+            "optimize: algorithm is 3; give the name of one, such as 'gepa', or a class that is derived",
+        ),
+        (
+            {"algorithm": type("Mine", (fe.Algorithm,), {})},
+            "optimize: algorithm is the class Mine, but 'tests.runner.test_optimize_prompt:Mine' does not name it, so ",
+        ),
         ({"task": "classification"}, "task.data: is missing (this task has settings, which a configuration gives: "),
         (
             {"algorithm": "one_plus_lambda"},
