@@ -13,6 +13,7 @@ from typing import Any, Literal
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, TaskFailedError
 from flowevolve._util.user_warnings import warn_user
+from flowevolve._util.waits import waiting_for
 from flowevolve.core.task import Example, Score
 from flowevolve.tasks.rows import GivenRow, RowType, Scalar
 
@@ -122,10 +123,8 @@ class Judge:
             TaskFailedError: as `FunctionErrors.failed`.
         """
         try:
-            asynchronous = inspect.iscoroutinefunction(self.metric)
-            judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
-            if inspect.isawaitable(judged):
-                judged = await judged
+            with waiting_for(f"metric, {place}"):
+                judged = await self._judged(row, output)
         except EndedInThreadError as error:
             raise TaskFailedError(f"metric: {place}: it {error.what}; {row_said(example)}") from error.ended
         except FlowevolveError:
@@ -138,6 +137,12 @@ class Judge:
             return self._errors.failed(str(error), example, place, of_seed=of_seed)
         self._errors.worked()
         return score
+
+    async def _judged(self, row: GivenRow, output: str) -> Judged:
+        """What the metric returns. It is called in a thread, unless it is async."""
+        asynchronous = inspect.iscoroutinefunction(self.metric)
+        judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
+        return await judged if inspect.isawaitable(judged) else judged
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

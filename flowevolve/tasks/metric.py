@@ -14,6 +14,7 @@ from typing import Any, Self
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.registry import did_you_mean
+from flowevolve._util.waits import waiting_for
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import LLMError, Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
@@ -153,7 +154,8 @@ class MetricTask:
 
         if self._program is not None:
             try:
-                output = await self._program(row, ask)
+                with waiting_for(f"program, {place}"):
+                    output = await self._program(row, ask)
             except (FlowevolveError, LLMError):
                 raise
             except Exception as error:  # noqa: BLE001 - a user's program may raise anything

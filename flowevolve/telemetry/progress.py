@@ -18,6 +18,8 @@ from rich.text import Text
 
 from flowevolve._util.clock import Clock
 from flowevolve._util.intervals import score_said
+from flowevolve._util.threads import under_way
+from flowevolve._util.waits import waited_for
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import (
@@ -34,7 +36,9 @@ from flowevolve.telemetry.role_replies import many_poor, roles_cut, roles_empty
 from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 LINE_SECONDS = 30.0
-"""The longest time without a line, in seconds of the run's clock, if nothing better is found."""
+"""The longest time without a line, in seconds of the run's clock, if nothing better is found; and after which it is
+said that nothing happens.
+"""
 MANY_PERFECT = 10
 """After this many minibatches in a row that leave nothing to improve, the progress display says so."""
 _FAILURE_CHARACTERS = 160
@@ -55,18 +59,22 @@ class Progress(AbstractContextManager["Progress"]):
         self._budget = budget or Budget()
         self._figures = ProgressFigures()
         self._calls = CallFigures()
+        self._busy = 0.0
+        """When something last happened, or a request was under way or waiting, in seconds of the run's clock."""
         self._failure: str | None = None
         """The error of the last call, rollout or server that failed, in one line."""
 
     def event(self, event: Event) -> None:
         """An event sink."""
         self._figures.take(event)
+        self._busy = self._figures.seconds
         if event.kind in _FAILURES:
             self._failed(str(event.data.get(_FAILURES[event.kind])))
 
     def call(self, record: CallRecord) -> None:
         """An observer of calls."""
         self._calls.take(record)
+        self._busy = self._figures.seconds
         if record.error:
             self._failed(record.error)
 
@@ -76,9 +84,21 @@ class Progress(AbstractContextManager["Progress"]):
         """
         self._figures.seconds = max(seconds, self._figures.seconds)
         self._calls.tick(self._figures.seconds, requests)
+        if requests.in_flight or requests.waiting:
+            self._busy = self._figures.seconds
 
     def _failed(self, said: str) -> None:
         self._failure = _shortened(said)
+
+    def _standstill(self) -> str:
+        """How long nothing has happened, though no request is under way, and what is waited for, in words; empty if
+        that is not long, or the run is paused.
+        """
+        seconds = self._figures.seconds - self._busy
+        if seconds < LINE_SECONDS or self._figures.pause():
+            return ""
+        what = waited_for() or next(iter(under_way()), "")
+        return f"nothing new for {seconds:.0f} s" + (f", waiting for {what}" if what else "")
 
     def _used(self) -> str:
         """How much of each limit is used."""
@@ -164,6 +184,8 @@ class Lines(Progress):
             yield _nothing_to_improve(figures.perfect)
         if silence := calls.silence(figures.seconds):
             yield silence
+        if standstill := self._standstill():
+            yield standstill
         yield from self._poor_replies()
         if self._failure != self._told:
             self._told = self._failure
@@ -240,6 +262,8 @@ class LiveTable(Progress):
             table.add_row("take care", said)
         if silence := self._calls.silence(figures.seconds):
             table.add_row("answers", silence)
+        if standstill := self._standstill():
+            table.add_row("standstill", Text(standstill))
         if waits := self._waits():
             table.add_row("waiting", waits)
         table.add_row("stale", f"discarded {figures.stale}, repaired {figures.repaired}")

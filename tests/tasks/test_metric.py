@@ -18,6 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import flowevolve as fe
+from flowevolve._util.waits import waited_for
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message, RejectedError
 from flowevolve.core.task import Example, Rollout
@@ -135,6 +136,30 @@ def test_a_metric_that_ends_the_process_is_named_with_the_row() -> None:
         fe.TaskFailedError, match=r"^metric: train row \d: it raised SystemExit in a worker thread; the row"
     ):
         rolled(task)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_row_whose_metric_is_waited_for_is_known(*, asynchronous: bool) -> None:
+    seen: list[str] = []
+
+    def metric(row: GivenRow, output: str) -> float:
+        seen.append(waited_for())
+        return 0.5
+
+    async def awaited(row: GivenRow, output: str) -> float:
+        return metric(row, output)
+
+    async def program(row: GivenRow, ask: Ask) -> str:
+        seen.append(waited_for())
+        return ""
+
+    task = MetricTask("x", ROWS, awaited if asynchronous else metric, val=MORE[8:12], program=program)
+    rolled(task, 1)
+    assert [re.sub(r"\d+", "?", each) for each in seen] == [
+        "program, train row ?, for ? s",
+        "metric, train row ?, for ? s",
+    ]
+    assert waited_for() == ""
 
 
 def test_prompts_without_a_component_are_refused_by_the_arguments_name() -> None:

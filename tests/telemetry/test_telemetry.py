@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import sys
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,6 +17,8 @@ from prometheus_client import generate_latest
 from rich.console import Console
 
 from flowevolve._util.json_types import JSON
+from flowevolve._util.threads import noted
+from flowevolve._util.waits import waiting_for
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
@@ -144,6 +148,60 @@ def test_the_live_table_tells_the_time_and_of_silence_where_nothing_happens() ->
     output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
     assert "running, 61 s" in output
     assert "no answer for 60 s (12 requests under way)" in output
+
+
+def ticked(seconds: int) -> list[str]:
+    """The lines of a run of which nothing was heard after its start, in which no request is under way."""
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        progress.event(some_event(0, "run.start"))
+        for second in range(seconds):
+            progress.tick(second + 1, requests(0))
+    return told
+
+
+def test_where_nothing_happens_and_no_request_is_under_way_it_is_said_what_is_waited_for() -> None:
+    with waiting_for("metric, train row 12"), waiting_for("metric, train row 3"):
+        told = ticked(60)
+    assert re.search(r"  nothing new for 60 s, waiting for metric, train row 12, for \d+ s \(and 1 more\)$", told[1])
+    assert ticked(60)[1].endswith("  nothing new for 60 s")
+
+
+def test_a_function_in_a_thread_is_named_where_nothing_else_is_known() -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def hangs() -> None:
+        begun.set()
+        over.wait()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(noted, hangs)
+        begun.wait()
+        told = ticked(30)
+        over.set()
+    assert re.search(r"waiting for .*hangs\(\) at line \d+ of .*test_telemetry.py, called \d+ s ago$", told[0])
+
+
+def test_a_paused_run_and_one_in_which_something_happens_do_not_stand_still() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        progress.event(some_event(0, "run.start"))
+        for second in range(1, 60):
+            progress.tick(second, requests(0))
+            if second % 20 == 0:
+                progress.event(proposed(second))
+        progress.event(some_event(60, "run.paused"))
+        progress.tick(120, requests(0))
+    assert len(told) == 3
+    assert "nothing new" not in "".join(told)
+
+
+def test_the_live_table_says_what_is_waited_for() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=140)
+    with waiting_for("metric, train row [3]"), LiveTable(console, "run") as progress:
+        progress.tick(40, requests(0))
+    output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    assert "nothing new for 40 s, waiting for metric, train row [3], for 0 s" in output
 
 
 def perfect(seq: int) -> Event:
