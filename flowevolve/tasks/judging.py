@@ -6,7 +6,7 @@ import inspect
 import reprlib
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from math import isfinite, isnan
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputEr
 from flowevolve._util.user_warnings import warn_user
 from flowevolve._util.waits import waiting_for
 from flowevolve.core.task import Example, Score
+from flowevolve.tasks.blocking import BlockingWatch
 from flowevolve.tasks.rows import GivenRow, RowType, Scalar
 
 Judged = bool | float | tuple[float, str] | Score
@@ -108,6 +109,7 @@ class Judge:
         check_arity(metric, "metric", "a row and an output")
         self.metric = metric
         self._errors = FunctionErrors("metric", _ADVICE, on_error)
+        self._blocking = BlockingWatch("metric")
 
     async def score(
         self, row: GivenRow, output: str, *, example: Example, place: str, expected: str, of_seed: bool
@@ -141,8 +143,9 @@ class Judge:
     async def _judged(self, row: GivenRow, output: str) -> Judged:
         """What the metric returns. It is called in a thread, unless it is async."""
         asynchronous = inspect.iscoroutinefunction(self.metric)
-        judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
-        return await judged if inspect.isawaitable(judged) else judged
+        with self._blocking.call() if asynchronous else nullcontext():
+            judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
+            return await judged if inspect.isawaitable(judged) else judged
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

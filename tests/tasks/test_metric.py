@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from anyio.lowlevel import checkpoint
 from pyarrow import parquet
 
 import flowevolve as fe
@@ -22,6 +23,7 @@ from flowevolve._util.waits import waited_for
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message, RejectedError
 from flowevolve.core.task import Example, Rollout
+from flowevolve.tasks import blocking
 from flowevolve.tasks.judging import Metric, OnError
 from flowevolve.tasks.metric import Ask, MetricTask, Program
 from flowevolve.tasks.rows import GivenRow
@@ -136,6 +138,29 @@ def test_a_metric_that_ends_the_process_is_named_with_the_row() -> None:
         fe.TaskFailedError, match=r"^metric: train row \d: it raised SystemExit in a worker thread; the row"
     ):
         rolled(task)
+
+
+def test_an_async_metric_that_awaits_nothing_for_long_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(blocking, "MANY_SECONDS", 0.0)
+
+    async def blocks(row: GivenRow, output: str) -> float:
+        return 0.5
+
+    async def waits(row: GivenRow, output: str) -> float:
+        await checkpoint()
+        return 0.5
+
+    task = MetricTask("x", ROWS, blocks)
+    with pytest.warns(
+        UserWarning, match=r"^metric is async and has held up the whole run for 0\.0 s.*make it a plain d"
+    ):
+        rolled(task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rolled(task)
+        rolled(MetricTask("x", ROWS, waits))
+        rolled(MetricTask("x", ROWS, exact))
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
