@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Literal, get_args
 
 from pydantic import BaseModel, Field, PositiveInt, PrivateAttr, ValidationError, model_validator
@@ -359,5 +360,11 @@ def _inside(kind: object, name: str) -> object:
     """The type of the value at a key of a section or of a table of sections, or at an index of a list of them."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         field = kind.model_fields.get(name)
-        return None if field is None else field.annotation
+        return None if field is None else _unless_left_out(field.annotation)
     return next((part for part in reversed(get_args(kind)) if part is not Ellipsis), None)
+
+
+def _unless_left_out(kind: object) -> object:
+    """The type of a value that may be left out, without None."""
+    parts = get_args(kind)
+    return next(part for part in parts if part is not NoneType) if NoneType in parts else kind

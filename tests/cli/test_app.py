@@ -108,6 +108,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "unknown section": (("budjet.minutes=1",), 2, "did you mean 'budget'"),
     "unknown key": (("budget.minuts=1",), 2, "did you mean 'minutes'"),
     "unknown llm key": (("llm.modle=x",), 2, "did you mean 'model'"),
+    "unknown key of a section that may be left out": (("start.rnu=x",), 2, "did you mean 'run'"),
     "wrong type": (("seed=abc",), 2, "seed"),
     "negative seed": (("seed=-1",), 2, "seed"),
     "zero budget": (("budget.minutes=0",), 2, "budget.minutes"),
