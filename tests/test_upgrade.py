@@ -47,7 +47,9 @@ def test_a_finished_run_is_reported_exported_and_started_from(tmp_path: Path) ->
     reported = flowevolve("report", str(directory), cwd=tmp_path)
     assert "score        seed 0.2306, best 0.3778 (c3)" in reported.stdout
     exported = flowevolve("export", str(directory), "--out", "exported", cwd=tmp_path)
-    assert exported.stdout.startswith("6 candidates and 445 calls written to exported\nthe best one: exported/best/")
+    assert exported.stdout.startswith(
+        "6 candidates and 445 calls written to exported\nthe best candidate: exported/best/"
+    )
     started = start_from(directory, tmp_path)
     assert started.returncode == 0, started.stderr
     assert "best 0.3778 (c3)" in started.stdout
@@ -66,7 +68,7 @@ def test_an_interrupted_run_says_what_is_to_be_done_where_it_can_not_be_gone_on_
     resumed = flowevolve("resume", str(directory), cwd=tmp_path)
     assert resumed.returncode == 2
     (line,) = resumed.stderr.splitlines()
-    assert "To go on from its pool: flowevolve run CONFIG --from DIR" in line
+    assert "Start a new run from its pool: flowevolve run CONFIG --from DIR" in line
     started = start_from(directory, tmp_path)
     assert started.returncode == 0, started.stderr
     with closing(sqlite3.connect(directory / "journal.sqlite")) as database:
@@ -93,7 +95,7 @@ def test_a_task_and_a_policy_of_then_work(tmp_path: Path, monkeypatch: pytest.Mo
 TOLD = {
     "algorithm={name='old_algorithm:OnePlusLambda'}": "flowevolve.Section of 0.1 is flowevolve.Settings since 0.2",
     "llm={backend='old_backend:Mine', model='m'}": "flowevolve.llm.types of 0.1 is flowevolve.core.model since 0.2",
-    "algorithm={name='other_form:OnePlusLambda'}": "(other_form.py, line 63); was it written for another version",
+    "algorithm={name='other_form:OnePlusLambda'}": "(other_form.py, line 63). Was it written for another version",
 }
 
 

@@ -107,7 +107,7 @@ async def _connect(address: str, setting: str) -> None:
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
             f"{source}: there is no Ray cluster at {named!r} that this machine belongs to "
-            f"({first_line(error) or 'it does not answer'}); join it with ray start --address=HOST:PORT"
+            f"({first_line(error) or 'it does not answer'}). Let this machine join it: ray start --address=HOST:PORT"
         ) from error
 
 
@@ -121,7 +121,7 @@ def _named(address: str, setting: str) -> tuple[str, str]:
     named, source = (variable, "the environment variable RAY_ADDRESS") if variable else (address, setting)
     host, _, port = named.rpartition(":")
     if named != "auto" and ("://" in named or not host or not port.isdecimal()):
-        kind = "an address of Ray Client, by which a cluster can't be used here" if "://" in named else "no HOST:PORT"
+        kind = "an address for Ray Client, which flowevolve can't use" if "://" in named else "no HOST:PORT"
         raise InputError(
             f"{source}: {named!r} is {kind}; give the address of the cluster's head as ray start was given it, such as "
             "10.0.0.1:6379"

@@ -66,9 +66,11 @@ class Registry(Generic[T_co]):
         listed = [Listed(name, about=self._about(name)) for name in shipped]
         for plugin in plugins:
             if plugin.name in shipped:
-                problem: str | None = f"the name is taken by what ships; name it {plugin.target!r}"
+                problem: str | None = (
+                    f"something that ships with flowevolve has this name; give {plugin.target!r} instead"
+                )
             elif named.count(plugin.name) > 1:
-                problem = f"other packages bring the name, too; name it {plugin.target!r}"
+                problem = f"other packages bring this name, too; give {plugin.target!r} instead"
             else:
                 problem = self._problem(plugin)
             listed.append(Listed(plugin.name, plugin.package, problem, "" if problem else _said_of(plugin.load())))
@@ -93,7 +95,10 @@ class Registry(Generic[T_co]):
         plugins = [plugin for plugin in installed(self.group) if plugin.name == name]
         if len(plugins) > 1:
             whose = " and ".join(f"{plugin.package} ({plugin.target!r})" for plugin in plugins)
-            raise InputError(f"{where}: several packages bring {self.kind} {name!r}: {whose}; name it as in brackets")
+            raise InputError(
+                f"{where}: several packages bring {self.kind} {name!r}: {whose}; give the name in the brackets of the "
+                "one that you mean"
+            )
         if not plugins and ":" not in name:
             hint = _with_colon(name) or did_you_mean(name, self.names())
             raise InputError(f"{where}: unknown {self.kind} {name!r}; {hint}")
@@ -115,10 +120,14 @@ class Registry(Generic[T_co]):
         try:
             made = factory(**arguments)
         except ValueError as error:
-            raise InputError(f"{where}: {self.kind} {name!r} refuses its settings: {one_line(error)}") from error
+            raise InputError(
+                f"{where}: {self.kind} {name!r} does not accept its settings: {one_line(error)}"
+            ) from error
         missing = _missing(made, self.contract)
         if missing:
-            raise InputError(f"{where}: {name!r} makes no {self.kind}: what it makes has no {', '.join(missing)}")
+            raise InputError(
+                f"{where}: {name!r} makes something that is no {self.kind}, because it has no {', '.join(missing)}"
+            )
         return made
 
     def check(
@@ -133,8 +142,8 @@ class Registry(Generic[T_co]):
             model = _settings_model(factory)
         except (NameError, TypeError) as error:
             raise InputError(
-                f"{where}: the settings of {self.kind} {name!r} can't be checked: {one_line(error)}; the types of its "
-                "parameters must be known at run time"
+                f"{where}: the settings of {self.kind} {name!r} can't be checked: {one_line(error)}. Import the types "
+                "of its parameters at run time, not only for type checkers"
             ) from error
         known = list(model.model_fields)
         for key in settings:
@@ -176,7 +185,7 @@ def _with_colon(name: str) -> str:
     module, _, attribute = name.rpartition(".")
     if not module or not all(part.isidentifier() for part in name.split(".")):
         return ""
-    return f"what is imported is named with a colon: did you mean '{module}:{attribute}'?"
+    return f"the name of something to import has a colon before its last part; did you mean '{module}:{attribute}'?"
 
 
 def _missing(made: object, contract: type | None) -> list[str]:
@@ -210,7 +219,9 @@ def _settings_model(factory: Callable[..., object]) -> type[BaseModel]:
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """'did you mean X?' for a near miss, else the list of known names."""
     close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known) or 'none'}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"there is only {known[0]}" if len(known) == 1 else f"there are {', '.join(known) or 'none'}"
 
 
 def validated(model: type[M], settings: Mapping[str, object], where: str) -> M:
@@ -230,22 +241,80 @@ def describe_validation(error: ValidationError, where: str = "", known: Sequence
     faults = _faults(error)
     first, more = faults[0], len(faults) - 1
     place = ".".join([where, *map(str, first["loc"])] if where else map(str, first["loc"]))
-    said = first["msg"].removeprefix("Value error, ")
-    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):  # of a model, of a dataclass
-        return f"{place}: unknown key; {did_you_mean(str(first['loc'][-1]), known)}"
-    if first["type"] == "missing":
-        return f"{place}: is missing"
-    given = first.get("input")
-    shown = f" (got {given!r})" if isinstance(given, str | int | float | bool) else ""
-    if first["type"] in ("tuple_type", "too_short", "too_long"):  # what is a tuple here is a list in a file
-        said = re.sub("[Tt]uple", "list", said)
-    others = f"; and {more} more" if more else ""
-    return f"{place}{': ' if place else ''}{said[:1].lower()}{said[1:]}{shown}{others}"
+    others = f"; {more} more {'value is' if more == 1 else 'values are'} wrong" if more else ""
+    return f"{_sentence(first, place, known)}{others}"
+
+
+def describe_fault(fault: ErrorDetails, place: str) -> str:
+    """One fault that a validation has found at a place, as in `describe_validation`."""
+    return _sentence(_in_plain_words(fault), place, ())
+
+
+def _sentence(fault: ErrorDetails, place: str, known: Sequence[str]) -> str:
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):  # of a model, of a dataclass
+        hint = f"; {did_you_mean(str(fault['loc'][-1]), known)}" if known else ""
+        return f"{place}: unknown key{hint}"
+    if fault["type"] == "missing":
+        return f"{place} is missing"
+    given, said = fault["input"], fault["msg"]
+    if said.startswith(_WANTED):
+        is_wrong = "" if given is None else f"is {_shown(given)}, but "  # JSON has null for what it can't hold
+        return f"{place or 'what was given'} {is_wrong}has to be {said.removeprefix(_WANTED)}"
+    said = said.removeprefix("Value error, ")
+    shown = f" (got {_shown(given)})" if isinstance(given, str | int | float) and repr(given) not in said else ""
+    return f"{place}{': ' if place else ''}{said[:1].lower()}{said[1:]}{shown}"
+
+
+def _shown(given: object) -> str:
+    """A wrong value: a text or a number itself, and of anything else its kind."""
+    if isinstance(given, str | int | float):
+        return f"{given!r:.80}"
+    if isinstance(given, Mapping | list | tuple):
+        kind = "table" if isinstance(given, Mapping) else "list"
+        return f"a {kind}" if given else f"an empty {kind}"
+    return f"of type {type(given).__name__}"
+
+
+_WANTED = "Input should be "
+_IN_PLAIN_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "str": "a text",
+    "list": "a list",
+    "tuple": "a list",  # what is a tuple here is a list in a file
+    "path": "a path",
+    "dict": "a table",
+    "mapping": "a table",
+    "model": "a table of settings",
+    "dataclass": "a table of settings",
+    "greater_than": "above {gt:.12g}",
+    "greater_than_equal": "at least {ge:.12g}",
+    "less_than": "below {lt:.12g}",
+    "less_than_equal": "at most {le:.12g}",
+    "too_short": "{a_list} with at least {min_length} {entries}",
+    "too_long": "{a_list} with at most {max_length} {entries}",
+}
+"""What a value has to be, by the types of pydantic's errors without their endings, and by names of Python's types."""
+_ENDING = re.compile(r"_(type|parsing|parsing_size|from_float)$")
+
+
+def _in_plain_words(fault: ErrorDetails) -> ErrorDetails:
+    """The fault with a message in plain words, if pydantic's own is about types of Python or less plain."""
+    details = fault.get("ctx", {})
+    kind = str(details.get("class")) if fault["type"] == "is_instance_of" else _ENDING.sub("", fault["type"])
+    if kind not in _IN_PLAIN_WORDS:
+        return fault
+    one = 1 in (details.get("min_length"), details.get("max_length"))
+    words = {"a_list": "a table" if details.get("field_type") == "Dictionary" else "a list"}
+    entries = "entry" if one else "entries"
+    return {**fault, "msg": _WANTED + _IN_PLAIN_WORDS[kind].format(**details, **words, entries=entries)}
 
 
 def _faults(error: ValidationError) -> list[ErrorDetails]:
     """What is wrong. If items of a tuple are wrong, the error that the tuple is too short without them is left out."""
-    found = error.errors()
+    found = [_in_plain_words(each) for each in error.errors()]
 
     def has_wrong_items(place: tuple[int | str, ...]) -> bool:
         return any(each["loc"][: len(place)] == place and each["loc"] != place for each in found)
@@ -267,5 +336,5 @@ def _with_choices_as_one(faults: Sequence[ErrorDetails]) -> Iterator[ErrorDetail
 
     for where, group in groupby(faults, place):
         first, *others = group
-        message = " or ".join([first["msg"], *(each["msg"].removeprefix("Input should be ") for each in others)])
+        message = " or ".join([first["msg"], *(each["msg"].removeprefix(_WANTED) for each in others)])
         yield {**first, "loc": where, "msg": message} if others else first

@@ -95,7 +95,7 @@ def read_key(variable: str, file: Path | None) -> str | None:
     else:
         source, key = str(file), _content(file)
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InputError(f"{source}: holds no API key: a key is one line of printable ASCII without spaces")
+        raise InputError(f"{source} holds no API key; a key is one line of printable ASCII without spaces")
     hide(key)
     return key
 
@@ -154,9 +154,9 @@ def _content(file: Path) -> str:
         key = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(f"{file}: the API key can't be read: {reason}; correct api_key_file") from None
+        raise InputError(f"{file}: the API key can't be read: {reason}. Correct api_key_file") from None
     if not key:
-        raise InputError(f"{file}: holds no API key: it is empty; put the key there, or correct api_key_file")
+        raise InputError(f"{file} holds no API key, as it is empty; put the key there, or correct api_key_file")
     if mode & (stat.S_IRGRP | stat.S_IROTH):
         logger().warning("key.readable_by_others", file=str(file), mend=f"chmod 600 {file}")
     return key

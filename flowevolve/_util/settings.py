@@ -21,7 +21,7 @@ class _Told(BaseModel):
         name = type(self).__name__
         if given:
             first = next(iter(type(self).model_fields), "name")
-            raise InputError(f"{name}: takes settings by name, such as {name}({first}=…), and was given {given[0]!r}")
+            raise InputError(f"{name} takes settings by name, such as {name}({first}=…), but was given {given[0]!r}")
         try:
             super().__init__(**settings)
         except ValidationError as error:

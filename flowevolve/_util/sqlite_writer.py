@@ -121,7 +121,7 @@ class Writer(Generic[T]):
     def _check_alive(self) -> None:
         """Raise an error if the thread has ended. Checking takes a while, so this is done once a turn of the loop."""
         if not self._thread.is_alive():
-            raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
+            raise EngineError(f"{self._thread.name}: something was to be written after this was closed, and is lost")
 
     def close(self) -> None:
         """Return when everything is written or given up. Calling this twice does no harm."""

@@ -8,4 +8,8 @@ from importlib.metadata import version
 def version_refused(there: str) -> str | None:
     """Why a node with this version of flowevolve can't be used; None if it can."""
     here = version("flowevolve")
-    return None if there == here else f"it has flowevolve {there}, and this is {here}; install the same there"
+    return (
+        None
+        if there == here
+        else f"it has flowevolve {there}, but this machine has {here}; install the same version there"
+    )

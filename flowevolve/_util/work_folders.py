@@ -39,11 +39,11 @@ def check_user_folder(folder: Path) -> None:
     except OSError as error:
         raise unusable(folder, str(error)) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise unusable(folder, "belongs to somebody else, or is no folder")
+        raise unusable(folder, "it belongs to somebody else, or is no folder")
 
 
 def unusable(path: Path, why: str) -> InputError:
-    return InputError(f"{path}: {why}; let TMPDIR name a folder of yours, where locks and folders for work can be")
+    return InputError(f"{path} can't be used for locks and temporary folders: {why}. Set TMPDIR to a folder of yours")
 
 
 @contextmanager

@@ -54,8 +54,8 @@ class FrontScores:
     def __init__(self, kind: FrontKind, objectives: Sequence[str]) -> None:
         """Raises: InputError if ``kind`` needs objectives and none is named, or needs none and some are named."""
         if (kind == "instance") == bool(objectives):
-            said = "names no objective" if kind != "instance" else "has no use for objectives"
-            raise InputError(f"algorithm.archive.fronts: {kind!r} {said}: objectives = {list(objectives)}")
+            mend = "needs objectives; name at least one" if kind != "instance" else "uses no objectives; leave them out"
+            raise InputError(f"algorithm.archive.objectives is {list(objectives)}, but fronts = {kind!r} {mend}")
         self._kind = kind
         self._objectives = [Objective.of(said) for said in objectives]
         self._known: dict[str, Mapping[str, float]] = {}
@@ -86,7 +86,7 @@ class FrontScores:
                 raise InputError(f"algorithm.archive.objectives: {said}")
             if having < len(first.scores) and self._kind != "cartesian":
                 warn_user(
-                    f"algorithm.archive.objectives: {having} of the {len(first.scores)} scores of the seed have "
+                    f"algorithm.archive.objectives: only {having} of the {len(first.scores)} scores of the seed have "
                     f"{objective.name!r} in their metrics; a candidate whose scores lack it is not on its front"
                 )
 

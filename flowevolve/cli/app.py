@@ -15,6 +15,7 @@ import typer
 from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, is_bug
 from flowevolve._util.outputs import LastingOutput, drop_output
+from flowevolve._util.words import counted
 from flowevolve.cli.branch import branch_command
 from flowevolve.cli.calibrate import calibrate_command
 from flowevolve.cli.gateway import gateway_command
@@ -220,7 +221,7 @@ def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verb
         task = await check(settings, note=lambda said: print_plain(f"note: {said}"))
         data = task.data
         if isinstance(task, ProgramTask):
-            print_plain(f"{task.name}: {len(data.val)} case{'s' if len(data.val) > 1 else ''}")
+            print_plain(f"{task.name}: {counted(len(data.val), 'case')}")
             return
         print_plain(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
 
@@ -249,12 +250,12 @@ def export_command(
     from flowevolve.page.trace import write_trace
 
     if file_format is ExportFormat.trace:
-        print_plain(f"written to {write_trace(directory, out)}; to look at it: open it at https://ui.perfetto.dev")
+        print_plain(f"written to {write_trace(directory, out)}; open it at https://ui.perfetto.dev to look at it")
         return
     done = export(directory, out, "parquet" if file_format is ExportFormat.parquet else "jsonl")
-    print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
+    print_plain(f"{counted(done.candidates, 'candidate')} and {counted(done.calls, 'call')} written to {done.out}")
     if done.best:
-        print_plain(f"the best one: {', '.join(map(str, done.best))}")
+        print_plain(f"the best candidate: {', '.join(map(str, done.best))}")
     if done.trust is not None:
         print_plain(f"scores {done.trust}")
 
@@ -265,8 +266,9 @@ def compact_command(directory: RunPath) -> None:
 
     done = compact(directory)
     print_plain(
-        f"dropped the texts of {done.calls} calls: {done.before / 1e6:.1f} MB before, {done.after / 1e6:.1f} MB now; "
-        "events, candidates, scores, times and tokens are all there"
+        f"dropped the texts of {counted(done.calls, 'call')}: {done.before / 1e6:.1f} MB before, "
+        f"{done.after / 1e6:.1f} MB now; "
+        "events, candidates, scores, times and tokens are kept"
     )
 
 
@@ -286,13 +288,22 @@ def repair_command(
         print_plain(f"{directory}: nothing is wrong with the journal")
         return
     print_plain(f"the journal was damaged: {done.damage}")
-    print_plain(f"saved: {done.events} events and {done.calls} calls, the first {done.seconds:.0f} s of the run")
+    print_plain(
+        f"saved: {counted(done.events, 'event')} and {counted(done.calls, 'call')}, the first {done.seconds:.0f} s of "
+        "the run"
+    )
     if done.gone_events or done.gone_calls:
-        print_plain(f"gone: what came after that, {done.gone_events} events and {done.gone_calls} calls")
+        print_plain(
+            f"gone: what came after that, {counted(done.gone_events, 'event')} and {counted(done.gone_calls, 'call')}"
+        )
     if done.without_messages:
-        print_plain(f"gone: the messages of {done.without_messages} calls, whose replies and counts are there")
+        print_plain(
+            f"gone: the messages of {counted(done.without_messages, 'call')}, whose replies and counts are kept"
+        )
     if done.payloads:
-        print_plain(f"gone: what {done.payloads} items on their way carried; a resume discards them")
+        print_plain(
+            f"gone: the content of {counted(done.payloads, 'item')} that a stage was to take; a resume discards it"
+        )
     print_plain(f"the damaged files are in {done.kept}; to go on: flowevolve resume {directory}")
 
 

@@ -40,7 +40,7 @@ def calibrate_command(
     from flowevolve.sim.calibration.report import as_lines, as_toml
 
     if out.suffix != ".toml" or not out.parent.is_dir():
-        raise InputError(f"calibrate: --out {out}: name a file that ends in .toml, in a folder that is there")
+        raise InputError(f"--out {out}: name a file that ends in .toml, in a folder that exists")
     given = {
         "backend": "openai",
         "transport": "aiohttp",
@@ -63,7 +63,9 @@ def calibrate_command(
         out.write_text(profile, encoding="utf-8")
     except OSError as error:
         print_plain(profile)
-        raise InputError(f"{out}: can't be written: {error}; the profile is on the standard output") from error
+        raise InputError(
+            f"{out} can't be written: {error}. The profile was printed to standard output instead"
+        ) from error
     for line in aligned(as_lines(found)):
         print_plain(line)
     print_plain(f"written to {out}; what a run would take: flowevolve plan CONFIG --profiles {out}")
@@ -125,5 +127,7 @@ async def _only_model(transport: Transport, url: str) -> str:
     except LLMError as error:
         raise BackendUnreachableError(f"calibrate: {error}") from error
     if len(listed) != 1:
-        raise InputError(f"calibrate: {url} lists {', '.join(listed) or 'no model'}: name one with --model")
+        raise InputError(
+            f"calibrate: {url} lists {', '.join(listed) or 'no model'}; name the one to measure with --model"
+        )
     return listed[0]

@@ -78,7 +78,10 @@ def gateway_command(
     for url in urls:
         variable = missing_key(url, settings.api_key_env, None)
         if variable is not None:
-            raise InputError(f"--api-key-env: {variable}, which is to hold the key for {url}, is not set")
+            raise InputError(
+                f"--api-key-env: the environment variable {variable}, which is to hold the key for {url}, is not set; "
+                "set it"
+            )
     allow_open_files(OPEN_FILES)
     clock.run(_share, settings, host, port, waiting_mb, clock="real")
 
@@ -130,7 +133,12 @@ async def _list_models(transport: Transport) -> None:
         print_plain(f"models: {', '.join(await transport.models())}")
     except RefusedError as error:
         if error.status not in NO_MODEL_LIST:
-            raise BackendRefusedError(f"gateway: {error}; check the URL, and the key with --api-key-env") from error
-        print_plain(f"no list of models, so the first requests tell whether the URL is right: {error}")
+            raise BackendRefusedError(
+                f"gateway: {error}. Check the URL, and the key that --api-key-env names"
+            ) from error
+        print_plain(
+            "the server gives no list of models, so only the first requests will tell whether the URL is right: "
+            f"{error}"
+        )
     except LLMError as error:
-        print_plain(f"no answer yet, and requests will be sent all the same: {error}")
+        print_plain(f"the server does not answer yet, but requests will be sent to it all the same: {error}")

@@ -57,7 +57,7 @@ def init_command(
     from flowevolve.cli.starter import BUDGET, Wish, write_starter
 
     if rows is not None and program is not None:
-        raise InputError("init: --rows are for a prompt, --program is for a program: give one of the two")
+        raise InputError("init: --rows is for a prompt, and --program for a program; give one of the two")
     if (program is not None and kind is Evolves.prompt) or (rows is not None and kind is Evolves.program):
         raise InputError(f"init: --kind {kind} and {'--program' if program else '--rows'} don't go together")
     told = Wish(rows=rows, input=shown, answer=answer, prompt=prompt, program=program, model=model, url=url)
@@ -80,10 +80,10 @@ def _print_what_to_know(told: Wish) -> None:
         shown, answer = find_columns(told)
         print_plain(f"the model is shown {shown!r} of a row, and {answer!r} is the right answer: see {TASK}")
     elif told.kind == "prompt":
-        print_plain("the rows are a sample; for your own: flowevolve init --rows FILE --prompt TEXT")
+        print_plain("the rows are a sample; to begin with your own: flowevolve init --rows FILE --prompt TEXT")
     if told.model is None:
         print_plain(
-            "the model is simulated" + (", and knows nothing of your rows: scores mean nothing" if told.rows else "")
+            "the model is simulated" + (" and knows nothing of your rows, so scores mean nothing" if told.rows else "")
         )
     elif told.url is None:
         print_plain("the key for OpenAI's server is read from the environment variable OPENAI_API_KEY")

@@ -65,7 +65,7 @@ def list_command(
 ) -> None:
     """List what can be named in a config. What other packages provide is shown with its package and its problems."""
     if graph is None and overrides:
-        raise InputError("list: --set says how the graph of an algorithm is to be drawn; name one with --graph")
+        raise InputError("list: --set changes how the graph of an algorithm is drawn; name an algorithm with --graph")
     if graph is not None:
         lines: Iterable[str] = _graph_lines(graph, overrides or ())
     elif what is None:

@@ -22,6 +22,6 @@ async def listening(
             address = await stack.enter_async_context(served)
         except OSError as error:
             raise InputError(
-                f"{command}: can't listen on {host}:{port}: {error.strerror}; choose another --port"
+                f"{command} can't listen on {host}:{port}: {error.strerror}. Choose another --port"
             ) from None
         yield address

@@ -74,7 +74,7 @@ def _numbers(given: str) -> list[int]:
     names = _names(given)
     wrong = next((name for name in names if not name.isdecimal()), None)
     if wrong is not None:
-        raise InputError(f"--widths {given}: {wrong!r} is no number; write them as --widths 8,16,32")
+        raise InputError(f"--widths {given}: {wrong!r} is not a whole number; write widths as --widths 8,16,32")
     return [int(name) for name in names]
 
 
@@ -124,10 +124,10 @@ def _said(found: Forecasts) -> Iterator[str]:
         yield f"{limit}: {ABOUT[limit]}"
     ends = dict.fromkeys(row.ends for row in found.rows)
     shares = [row.simulated for row in found.rows]
-    part = "" if min(shares) >= 1 else f"; {min(shares):.0%} of it was simulated, and the rest goes on alike"
+    part = "" if min(shares) >= 1 else f"; {min(shares):.0%} of it was simulated, and the rest is taken to go on alike"
     yield f"the run is ended by {' or '.join(ends)}{part}"
     if any(row.dollars is None for row in found.rows):
-        yield "dollars need the prices of all models: llm.prices, or llm.prices_file"
+        yield "to see dollars, give the prices of all models in llm.prices or llm.prices_file"
     if not found.measured:
-        yield "lengths of answers are those of the profile: --lengths DIR, or --probe N, makes the intervals narrower"
+        yield "lengths of answers are those of the profile; --lengths DIR, or --probe N, makes the intervals narrower"
     yield found.because

@@ -54,7 +54,7 @@ def show_command(
     from flowevolve.runner.sent_prompts import example_prompts, sent_by, simulated
 
     if config is None and overrides:
-        raise InputError("--set: overrides a setting of a configuration; name one with --config")
+        raise InputError("--set overrides a setting of a configuration; name the configuration with --config")
     if config is None:
         sent = example_prompts(algorithm)
     else:
@@ -63,7 +63,7 @@ def show_command(
     shown = [each for each in sent if role in (None, each.role)]
     if not shown:
         roles = ", ".join(dict.fromkeys(each.role for each in sent)) or "no role"
-        raise InputError(f"--role {role}: nothing was sent to it in so short a run, which called {roles}")
+        raise InputError(f"--role {role}: nothing is sent to this role in so short a run, which calls only {roles}")
     sys.stdout.write("\n\n".join(map(str, shown)) + "\n")
 
 
@@ -93,10 +93,10 @@ def _lines(name: str) -> list[str]:
         content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         text = content.decode()
     except OSError as error:
-        raise InputError(f"--jsonl {name}: can't be read: {error.strerror}") from error
+        raise InputError(f"--jsonl {name} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"--jsonl {name}: line {line}: is not UTF-8") from error
+        raise InputError(f"--jsonl {name}: line {line} is not UTF-8") from error
     return text.removesuffix("\n").split("\n") if text else []
 
 

@@ -86,7 +86,7 @@ def _write_figures(directories: Sequence[Path], folder: Path) -> list[str]:
     written = write_figures(directories, folder)
     names = ", ".join(dict.fromkeys(file.stem for file in written.files))
     told = [f"its figures, as SVG, PDF and PNG: {names} in {folder}"] if names else []
-    return told + [f"no figure {name}: {why}" for name, why in written.empty.items()]
+    return told + [f"the figure {name} was not written, because {why}" for name, why in written.empty.items()]
 
 
 def status_command(
@@ -102,7 +102,7 @@ def status_command(
     left_out: list[InputError] = []
 
     if not directories and not every:
-        raise InputError("status: name run directories, or --all for those in runs/")
+        raise InputError("status: name run directories, or give --all for those in runs/")
     if every:
         folders = directories or [RUNS]
         overviews = list(_readable([path for folder in folders for path in run_directories(folder)], left_out))
@@ -118,7 +118,7 @@ def status_command(
             for said in filter(None, [each.failed_by, each.how_many_failed, *each.poor_replies]):
                 print_plain(f"{each.path}: {said}")
     elif every:
-        print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
+        print_plain(f"there are no runs in {', '.join(map(str, directories or [RUNS]))}")
     if left_out and not every:  # those were named
         raise typer.Exit(left_out[0].exit_code)
 
@@ -139,7 +139,9 @@ def compare_command(
     rows = [_compared(each, interval) for each, interval in zip(overviews, intervals, strict=True)]
     _print_rows([head, *rows])
     if len({(each.task, each.config.task) for each in overviews}) > 1:
-        print_plain("note: these runs are of different tasks, or of other settings of one: scores don't compare")
+        print_plain(
+            "note: these runs have different tasks, or different settings of one, so their scores can't be compared"
+        )
 
 
 def _readable(paths: Sequence[Path], left_out: list[InputError]) -> Iterator[Overview]:

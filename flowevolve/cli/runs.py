@@ -136,7 +136,7 @@ def show(
             result = clock.run(interruptible, clock=config.clock)
         except EngineError:
             if (directory / RESULT).is_file():
-                told.say(f"once it is mended, to go on: flowevolve resume {directory}")
+                told.say(f"once that is mended, to go on: flowevolve resume {directory}")
             raise
     _tell_end(result, config, directory, told)
 
@@ -172,7 +172,7 @@ def _page_of(directory: Path) -> str:
     try:
         return f"its page: {write_report([directory], directory / REPORT)}"
     except InputError as error:
-        return f"it has no page: {error}"
+        return f"its page can't be written: {error}"
 
 
 def _how_to_go_on(directory: Path) -> str:
@@ -211,7 +211,7 @@ def _served(metrics: Metrics, port: int | None) -> Iterator[None]:
     try:
         server, thread = start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
     except OSError as error:
-        raise InputError(f"--metrics-port {port}: can't listen there: {error.strerror}; choose another") from None
+        raise InputError(f"--metrics-port {port}: this port can't be used: {error.strerror}. Choose another") from None
     try:
         yield
     finally:

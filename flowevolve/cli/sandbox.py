@@ -70,9 +70,9 @@ def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InputError(f"--command: {str(error).lower()}: {command!r}") from None
+        raise InputError(f"--command {command!r} can't be read: {str(error).lower()}") from None
     if not words:
-        raise InputError("--command: is empty; name what runs the file, or leave it out for Python")
+        raise InputError("--command is empty; name what runs the file, or leave it out for Python")
     return words
 
 

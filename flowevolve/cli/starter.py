@@ -75,7 +75,7 @@ def write_starter(folder: Path, wish: Wish) -> list[Path]:
         InputError: if something is wrong with the wish, or a file exists already or can't be written.
     """
     if wish.url is not None and wish.model is None:
-        raise InputError("--url: name the model that is served there, too, with --model")
+        raise InputError("--url: name the model that is served there with --model")
     texts = _prompt_files(folder, wish) if wish.kind == "prompt" else _program_files(folder, wish)
     texts[CONFIG] = _config(wish)
     given = wish.rows or wish.program
@@ -83,7 +83,7 @@ def write_starter(folder: Path, wish: Wish) -> list[Path]:
     written = [folder / name for name in texts] + ([] if copied is None else [copied[1]])
     for path in written:
         if path.exists():
-            raise InputError(f"{path}: is there already and is not overwritten; name another folder")
+            raise InputError(f"{path} exists already and is not overwritten; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -91,7 +91,7 @@ def write_starter(folder: Path, wish: Wish) -> list[Path]:
         if copied is not None:
             copyfile(*copied)
     except OSError as error:
-        raise InputError(f"{folder}: can't be written: {error.strerror}; name another folder") from None
+        raise InputError(f"{folder} can't be written: {error.strerror}. Name another folder") from None
     return written
 
 
@@ -105,10 +105,12 @@ def read_budget(said: str) -> tuple[str, str]:
     found = _AMOUNT.fullmatch(f"{amount[1:]} dollars" if amount.startswith("$") else amount)
     units = [name for name in Budget.model_fields if name != "target_score"]
     if found is None:
-        raise InputError(f"--budget {said!r}: say how much of what, such as '10 minutes' or '200 proposals'")
+        raise InputError(
+            f"--budget {said!r} can't be read; give a number and a unit, such as '10 minutes' or '200 proposals'"
+        )
     amount, unit = found[1], found[2] if found[2].endswith("s") else f"{found[2]}s"
     if unit not in units:
-        raise InputError(f"--budget {said!r}: {did_you_mean(unit, units)}")
+        raise InputError(f"--budget {said!r}: unknown limit {unit!r}; {did_you_mean(unit, units)}")
     validated(Budget, {unit: float(amount) if "." in amount else int(amount)}, "--budget")
     return unit, amount
 
@@ -144,13 +146,13 @@ def program_entry(program: Path) -> Entry:
     try:
         functions = signatures(program.read_text("utf-8"))
     except OSError as error:
-        raise InputError(f"{program}: can't be read: {error.strerror}") from None
+        raise InputError(f"{program} can't be read: {error.strerror}") from None
     except SyntaxError as error:
-        raise InputError(f"{program}: is no Python program: line {error.lineno}: {error.msg}") from None
+        raise InputError(f"{program} is not a Python program: line {error.lineno}: {error.msg}") from None
     except ValueError as error:
-        raise InputError(f"{program}: is no Python program: {error}") from None
+        raise InputError(f"{program} is not a Python program: {error}") from None
     if not functions:
-        raise InputError(f"{program}: has no function; write one that returns what is to be scored")
+        raise InputError(f"{program} has no function; write one that returns what is to be scored")
     without_arguments = [name for name, each in functions.items() if not each.needed]
     name = without_arguments[0] if without_arguments else list(functions)[-1]
     return Entry(name, functions[name].needed, tuple(other for other in functions if other != name))
@@ -185,8 +187,8 @@ def find_columns(wish: Wish) -> tuple[str, str]:
         return wish.input, answer
     if not rest:
         raise InputError(
-            f"{wish.rows}: say with --input what the model is shown of a row; besides {answer!r} it has no column "
-            "whose name has no braces"
+            f"{wish.rows}: say with --input what the model is shown of a row, as there is no column besides {answer!r} "
+            "(columns with braces in their names don't count)"
         )
     return (f"{{{rest[0]}}}" if len(rest) == 1 else "\n".join(f"{name}: {{{name}}}" for name in rest)), answer
 
@@ -205,8 +207,8 @@ def _config(wish: Wish) -> str:
     simulated = wish.model is None
     if simulated and unit == "dollars":
         raise InputError(
-            "--budget: a simulated model costs no dollars; name one that has prices with --model, or give another "
-            "limit, such as '10 minutes'"
+            "--budget: a simulated model costs no dollars; name a real model with --model, or give another limit, "
+            "such as '10 minutes'"
         )
     return _filled(
         "run.toml.txt",
@@ -228,9 +230,9 @@ def _algorithm(wish: Wish) -> str:
     if name is None:
         return fitting[0]
     if name not in ALGORITHMS.names():
-        raise InputError(f"--algorithm {name}: there is none; {did_you_mean(name, ALGORITHMS.names())}")
+        raise InputError(f"--algorithm: unknown algorithm {name!r}; {did_you_mean(name, ALGORITHMS.names())}")
     if name in ALGORITHMS.builtin and name not in fitting:
-        raise InputError(f"--algorithm {name}: is not for a {wish.kind}; take one of {', '.join(fitting)}")
+        raise InputError(f"--algorithm: {name!r} is not for a {wish.kind}; give one of {', '.join(fitting)}")
     return name
 
 

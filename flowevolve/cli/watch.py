@@ -81,5 +81,5 @@ def _runs_at(place: str) -> list[str]:
             return [place]
     found = run_directories(directory)
     if not found:
-        raise InputError(f"{place}: holds no run, and there is none in its folders; give the directory of a run")
+        raise InputError(f"{place} holds no run, and neither do the folders in it; give the directory of a run")
     return list(map(str, found))

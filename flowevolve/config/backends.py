@@ -39,7 +39,10 @@ def known_backend(name: str) -> str:
         return name
     names = BACKENDS.names()
     if name in WITH_OPENAIS_API and name not in names:
-        raise PydanticCustomError("unknown", "has OpenAI's API: give 'openai', and its address as base_url")
+        said = "a server of {name} has OpenAI's API; set backend to 'openai', and base_url to the server's address"
+        raise PydanticCustomError("unknown", said, {"name": repr(name)})
     if name not in names:
-        raise PydanticCustomError("unknown", "unknown backend; {hint}", {"hint": did_you_mean(name, names)})
+        raise PydanticCustomError(
+            "unknown", "unknown backend {name}; {hint}", {"name": repr(name), "hint": did_you_mean(name, names)}
+        )
     return name

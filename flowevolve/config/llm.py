@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -13,25 +14,22 @@ from flowevolve._util.secrets import AZURE_VARIABLE, KEY_PLACE, key_among, key_i
 from flowevolve._util.settings import Settings
 from flowevolve.config.backends import known_backend
 
-_KEY_IN_PATH = (
-    "seems to have a key in its path, which would be kept with the run: write '{place}' there instead, and name the "
-    "variable that holds the key in api_key_env"
-)
+_KEY_IN_PATH = "the address seems to have a key in its path; write '{place}' there instead"
 
 
 def _plain_address(url: str) -> str:
     parts = urlsplit(url)
     if "@" in parts.netloc:
-        raise PydanticCustomError("secret", "must not have a user or a password")
+        raise PydanticCustomError("secret", "the address must not have a user or a password")
     if parts.query or parts.fragment:
-        raise PydanticCustomError("secret", "must end before its '?' or '#', where a key might stand")
+        raise PydanticCustomError("secret", "the address must end before its '?' or '#', where a key might stand")
     if key_in_path(parts.path):
         raise PydanticCustomError("secret", _KEY_IN_PATH, {"place": KEY_PLACE})
     if KEY_PLACE in parts.netloc:
-        raise ValueError(f"has {KEY_PLACE} in its host: a key may stand in the path alone")
+        raise ValueError(f"the address has {KEY_PLACE} in its host, but a key may only stand in the path")
     for path in ("/chat/completions", "/completions", "/models"):
         if parts.path.rstrip("/").endswith(path):
-            raise ValueError(f"is the address of one function of the API: leave {path} out")
+            raise ValueError(f"the address is that of one function of the API; leave out {path} at its end")
     return url
 
 
@@ -39,8 +37,10 @@ def _over_http(url: str) -> str:
     if _is_address(url):
         return url
     if any(mark in url for mark in "@?#"):  # a ValueError shows the URL, and there may be a key next to these
-        raise PydanticCustomError("secret", "is no address, and may hold a key")
-    raise ValueError("is no address: needed are http:// or https://, a host and, if any, a port up to 65535")
+        raise PydanticCustomError("secret", "this is no address of a server, and may hold a key")
+    raise ValueError(
+        "this is no address of a server; give one such as http://localhost:8000/v1, with a port up to 65535"
+    )
 
 
 def _is_address(url: str) -> bool:
@@ -54,8 +54,14 @@ def _is_address(url: str) -> bool:
 def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
     name = key_among(settings)
     if name is not None:
-        raise PydanticCustomError("secret", "must not hold a key, as {name} is one", {"name": repr(name)})
+        raise PydanticCustomError("secret", "{name} seems to be a key", {"name": repr(name)})
     return settings
+
+
+def _azure_version(said: str) -> str:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}(-preview)?", said, re.ASCII):
+        raise ValueError("a version of Azure's API is a date, such as 2024-10-21 or 2024-10-01-preview")
+    return said
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
@@ -74,13 +80,13 @@ class EndpointsSettings(Settings):
     base_url: URL | None = None
     base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)
     """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
-    azure_api_version: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}(-preview)?$")
+    azure_api_version: Annotated[str, AfterValidator(_azure_version)] | None = None
     """If set, the addresses are endpoints of Azure resources, with deployments as models and Azure's API."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.base_url is not None and self.base_urls is not None:
-            raise ValueError("base_url and base_urls: give one of the two; base_urls may hold a single one")
+            raise ValueError("base_url and base_urls are both given; leave out one of them")
         return self
 
     @property
@@ -143,7 +149,9 @@ class RoleSettings(ModelSettings):
             if len(set(names)) < max(2, len(names)):
                 raise ValueError("a bandit needs at least two models, each with a name of its own")
             if any(entry.weight is not None for entry in self.models):
-                raise ValueError("a bandit draws by outcome: leave the weights out, or the bandit")
+                raise ValueError(
+                    "a bandit draws models by the outcomes of their calls; leave out either the weights or the bandit"
+                )
         return self
 
 
@@ -234,13 +242,13 @@ class LLMSettings(EndpointsSettings):
         named = None if "backend" in self.model_fields_set else self._names_a_backend()
         if named is not None:
             raise ValueError(
-                f"backend is missing, though {named} is given: set it to 'openai' for a server with OpenAI's API, to "
-                "'vllm' or to 'litellm'; or to 'sim' to have answers simulated"
+                f"backend is missing, though {named} is given; set it to 'openai' for a server with OpenAI's API, to "
+                "'vllm' or 'litellm', or to 'sim' to have answers simulated"
             )
         if self.idle_seconds is not None and not self.stream:
-            raise ValueError("llm.idle_seconds is the time between pieces of an answer: set llm.stream = true as well")
+            raise ValueError("idle_seconds limits the time between pieces of an answer, so set stream = true as well")
         if self.azure_api_version is not None and not self.urls:
-            raise ValueError("llm.azure_api_version needs llm.base_url, the endpoint of the Azure resource")
+            raise ValueError("azure_api_version needs base_url, the address of the Azure resource")
         return self
 
     @property

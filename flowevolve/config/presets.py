@@ -53,7 +53,7 @@ def with_preset(table: Table, preset: Preset) -> Table:
         return table if _decides_otherwise(algorithm) else _over(own.get(preset, {}), table)
     if preset != "plain" and preset not in own:
         known = ", ".join(("default", *(name for name in own if name != "default"), "plain", "lockstep"))
-        raise InputError(f"preset: algorithm {algorithm.get('name')!r} has no {preset!r}; it has {known}")
+        raise InputError(f"preset: algorithm {algorithm.get('name')!r} has no preset {preset!r}; it has {known}")
     return _over(own.get(preset, {}), table)
 
 

@@ -31,7 +31,7 @@ def price_table(config: Config, models: Iterable[str]) -> dict[str, Price]:
     if config.budget.dollars is not None and missing:
         tables = ", ".join(f"[llm.prices.{json.dumps(name, ensure_ascii=False)}]" for name in missing)
         raise InputError(
-            f"budget.dollars: needs the price of {', '.join(map(repr, missing))}: add {tables}, with input and output "
+            f"budget.dollars needs the price of {', '.join(map(repr, missing))}: add {tables}, with input and output "
             "in dollars per million tokens, or name a file that has them in llm.prices_file"
         )
     return {
@@ -52,7 +52,7 @@ def _read(path: Path) -> dict[str, PriceSettings]:
         return _TABLE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(f"{path}: the prices can't be read: {reason}; correct llm.prices_file") from None
+        raise InputError(f"{path}: the prices can't be read: {reason}. Correct llm.prices_file") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     except ValidationError as error:

@@ -138,6 +138,6 @@ def _model(llm: LLMSettings, role: str) -> str:
     if llm.backend in SIMULATED_BACKENDS:
         return SIMULATED
     raise InputError(
-        f"llm.model: is missing, and role {role!r} names no model: set llm.model, the name the server knows the model "
-        f"by, or llm.roles.{role}.model"
+        f"llm.model is missing, and role {role!r} names no model. Set llm.model to the name that the server knows the "
+        f"model by, or set llm.roles.{role}.model"
     )

@@ -225,16 +225,22 @@ class Config(Settings):
     @model_validator(mode="after")
     def _checks(self) -> Config:
         if self.clock == "virtual" and self.llm.backend in REAL_BACKENDS:
-            raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
+            raise ValueError(
+                "clock 'virtual' needs llm.backend 'sim', because real servers answer in real time; set clock to 'real'"
+            )
         if self.clock == "virtual" and self.sandbox.on != "here":
-            raise ValueError(f"clock 'virtual' needs sandbox.on 'here': {self.sandbox.on} answers in real time")
+            raise ValueError(
+                f"clock 'virtual' needs sandbox.on 'here', because {self.sandbox.on!r} answers in real time"
+            )
         if self.sandbox.on == self.vllm.on == "ray" and self.sandbox.address != self.vllm.address:
             raise ValueError(
-                f"vllm.address: {self.vllm.address!r} is not sandbox.address, {self.sandbox.address!r}, and a run can "
-                "be part of one Ray cluster alone; give both the same address"
+                f"vllm.address is {self.vllm.address!r}, but sandbox.address is {self.sandbox.address!r}, and a run "
+                "can be part of only one Ray cluster; give both the same address"
             )
         if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
-            raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")
+            raise ValueError(
+                "backend 'vllm' needs llm.model, the model to load, or the llm.base_url of a vLLM that runs already"
+            )
         if self.budget.time_limit() is None and not self.budget.limits() and self.budget.target_score is None:
             raise ValueError("budget: give at least one limit, such as budget.minutes or budget.proposals")
         return self
@@ -327,16 +333,19 @@ def _suit_world(config: Config) -> Config:
 
 def misplaced_key(error: ValidationError) -> str | None:
     """The error message if an API key may have been written into the configuration; it never shows the value."""
+    kept = (
+        "Keys don't belong in a configuration, which is kept with every run; give the name of an environment variable "
+        "(in capitals) in api_key_env, or a file in api_key_file"
+    )
     for detail in error.errors():
         place = ".".join(map(str, detail["loc"]))
         name = place.rpartition(".")[2]
         if name == "api_key_file" and detail["type"] == "path_not_file":
-            return f"{place}: there is no such file; name one that holds the key"
+            return f"{place}: there is no such file; name the file that holds the key"
         if name.startswith(("api_key", "apikey")):
-            where = "the name of an environment variable (in capitals) in api_key_env, or a file in api_key_file"
-            return f"{place}: keys don't belong in a configuration, which is kept with every run; give {where}"
+            return f"{place}: {kept[:1].lower()}{kept[1:]}"
         if detail["type"] == "secret":
-            return f"{place}: {detail['msg']}: it is kept with every run; give a key in api_key_env or api_key_file"
+            return f"{place}: {detail['msg']}. {kept}"
     return None
 
 

@@ -20,7 +20,7 @@ def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, obj
     except FileNotFoundError:
         raise InputError(f"{path}: no such config file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't be read: {error}") from error
+        raise InputError(f"{path} can't be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     for each in overrides:
@@ -37,7 +37,7 @@ def override(table: dict[str, object], said: str) -> None:
     key, equals, text = said.partition("=")
     path = key.strip().split(".")
     if not equals or not all(path):
-        raise InputError(f"--set {said}: write it as --set key.of.setting=value")
+        raise InputError(f"--set {said}: give a setting and its value, such as --set budget.minutes=10")
     try:
         value: object = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -46,7 +46,7 @@ def override(table: dict[str, object], said: str) -> None:
     for name in path[:-1]:
         following = inner.setdefault(name, {})
         if not isinstance(following, dict):
-            raise InputError(f"--set {said}: {name!r} is a value, not a section")
+            raise InputError(f"--set {said}: {name!r} has a value, and is not a section of settings")
         inner = following
     if text.strip() == "null":
         inner.pop(path[-1], None)

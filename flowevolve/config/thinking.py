@@ -45,8 +45,8 @@ def _switch(llm: LLMSettings, model: str) -> Fields:
         return effort
     if llm.reasoning_effort is not None and llm.enable_thinking == (llm.reasoning_effort == "none"):
         raise InputError(
-            f"llm.enable_thinking is {str(llm.enable_thinking).lower()} for {model!r}, and reasoning_effort is "
-            f"{llm.reasoning_effort!r}: give one of the two"
+            f"llm.enable_thinking is {str(llm.enable_thinking).lower()} for {model!r}, but reasoning_effort is "
+            f"{llm.reasoning_effort!r}; leave out one of the two"
         )
     return {**_on_or_off(llm, model, on=llm.enable_thinking), **effort}
 

@@ -15,7 +15,7 @@ from pydantic import Discriminator, TypeAdapter, ValidationError
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve._util.registry import describe_validation
+from flowevolve._util.registry import describe_fault, describe_validation
 from flowevolve.core.budget import Budget
 from flowevolve.core.event_body import Number, Plain, Text
 
@@ -69,9 +69,9 @@ class RaiseBudget(_Act):
 
     def check(self) -> None:
         if not self.limits:
-            raise InputError('raise_budget: names no limit; give one or more, such as {"minutes": 90}')
+            raise InputError('raise_budget: no limit is given; give one or more, such as {"minutes": 90}')
         if not (_all_finite(self.limits) and _all_finite(self.by_name())):
-            raise InputError(f"raise_budget: {self.limits} has a limit that is no finite number")
+            raise InputError(f"raise_budget: a limit in {self.limits} is no finite number; give numbers")
 
     def by_name(self) -> Mapping[str, float]:
         """The limits in the form of `Budget.by_name`.
@@ -113,11 +113,13 @@ class Comment(_Act):
 
     def check(self) -> None:
         if not self.text.strip():
-            raise InputError("comment: says nothing; give a text")
+            raise InputError("comment: the text is empty; write what you want to say")
         if len(self.text) > LONGEST_COMMENT:
-            raise InputError(f"comment: has {len(self.text):,} characters; {LONGEST_COMMENT:,} is the most")
+            raise InputError(
+                f"comment: the text has {len(self.text):,} characters, but can have at most {LONGEST_COMMENT:,}"
+            )
         if (self.candidate is None) == (self.example is None):
-            raise InputError("comment: is about either a candidate or an example; give the id of one of them")
+            raise InputError("comment: a comment is about either a candidate or an example; give the id of one of them")
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def read_act(data: object) -> Act:
     try:
         act = _reader().validate_python(data)
     except ValidationError as error:
-        wrong = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+        wrong = (describe_fault(each, ".".join(map(str, each["loc"][1:]))) for each in error.errors())
         raise InputError(f"{data['act']}: {'; '.join(wrong)}") from None
     act.check()
     return act

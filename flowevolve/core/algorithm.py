@@ -87,7 +87,7 @@ class Tuning:
         unknown = sorted(set(self.workers) - set(defaults))
         if unknown:
             hint = did_you_mean(unknown[0], sorted(defaults))
-            raise InputError(f"stages.{unknown[0]}: can't be given workers; {hint}")
+            raise InputError(f"stages.{unknown[0]}: there is no such stage that can be given workers; {hint}")
         return StageWorkers(
             {
                 name: _merged(name, self.workers.get(name, WorkersWanted()), default)
@@ -103,14 +103,18 @@ def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
     least = min(default.least, start) if wanted.least is None else wanted.least
     most = max(default.most, start) if wanted.most is None else wanted.most
     if not 1 <= least <= start <= most:
-        raise InputError(f"stages.{stage}: {start} workers, but at least {least} and at most {most}: widen the bounds")
+        raise InputError(
+            f"stages.{stage}.workers is {start}, but has to be between min_workers, {least}, and max_workers, {most}"
+        )
     return Workers(start, least, most, grows=wanted.start is None and wanted.most is None)
 
 
 def _check_no_speculation(algorithm: str, wanted: Speculation) -> None:
     for setting, asked in (("alpha", bool(wanted.alpha)), ("hold", wanted.hold), ("reorder", wanted.reorder)):
         if asked:
-            raise InputError(f"speculation.{setting}: algorithm {algorithm} has no stage that can speculate")
+            raise InputError(
+                f"speculation.{setting}: algorithm {algorithm} has no stage that can speculate; leave it out"
+            )
 
 
 def _check_no_racing(algorithm: str, wanted: Racing) -> None:
@@ -132,7 +136,7 @@ def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
 def wrong_components(given: Iterable[str], needed: Iterable[str]) -> str:
     """The error message for a candidate from outside that has the components ``given`` instead of those ``needed``."""
     of_given, of_needed = (", ".join(map(repr, sorted(names))) for names in (given, needed))
-    return f"inject: the artifact has components {of_given or 'none'}, and needs {of_needed}"
+    return f"inject: the artifact has components {of_given or 'none'}, but needs {of_needed}"
 
 
 class Archive(Protocol):
@@ -216,11 +220,11 @@ class Algorithm(Generic[ConfigT_co]):
         return None if self._machines is None else self._machines.slots
 
     def graph(self) -> Graph:
-        raise NotImplementedError(f"{type(self).__name__} needs a graph()")
+        raise NotImplementedError(f"{type(self).__name__} needs a method graph()")
 
     def best(self) -> Candidate | None:
         """The best confirmed candidate so far."""
-        raise NotImplementedError(f"{type(self).__name__} needs a best()")
+        raise NotImplementedError(f"{type(self).__name__} needs a method best()")
 
     def measured_score(self, best_score: float | None) -> float | None:
         """The score that is compared with the run's target: by default ``best_score``, the best candidate's.
@@ -244,7 +248,7 @@ class Algorithm(Generic[ConfigT_co]):
         Raises:
             InputError: if the algorithm does not take candidates from outside, or does not take this one.
         """
-        raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no inject()")
+        raise InputError(f"inject: algorithm {self.name!r} takes no candidates from outside, as it has no inject()")
 
     def check_veto(self, candidate: Candidate) -> None:
         """Check that a candidate can be taken out of the pool.

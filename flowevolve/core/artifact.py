@@ -87,7 +87,7 @@ class Artifact(Mapping[str, str]):
         """
         unknown = components.keys() - self._components.keys()
         if unknown:
-            raise InputError(f"no component {sorted(unknown)} in this artifact; it has {list(self)}")
+            raise InputError(f"this artifact has no components {sorted(unknown)}; it has {list(self)}")
         return Artifact({**self._components, **components}, self.kind)
 
 

@@ -31,7 +31,8 @@ class NothingWorksError(InputError):
 
     def __init__(self) -> None:
         super().__init__(
-            "nothing that the run began with works; see the event log for why, mend that, and start a new run"
+            "nothing that the run began with works; look into the event log for the reason, mend that, and start a "
+            "new run"
         )
 
 

@@ -17,6 +17,7 @@ from pydantic_core import core_schema
 
 from flowevolve._util.errors import EngineError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.registry import describe_fault
 from flowevolve.core.budget import Cost
 from flowevolve.core.item_ids import ItemId
 
@@ -120,7 +121,7 @@ def _read(plain: type[Plain], data: Mapping[str, JSON], what: str) -> Plain:
     try:
         return _reader(plain).validate_python(data)
     except ValidationError as error:
-        wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        wrong = (describe_fault(each, ".".join(map(str, each["loc"]))) for each in error.errors())
         raise ValueError(f"{what}: {'; '.join(wrong)}") from error
 
 

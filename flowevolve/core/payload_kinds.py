@@ -68,7 +68,7 @@ def payload(of: type[T] | str) -> type[T] | Callable[[type[T]], type[T]]:
 
 def _register_dataclass(each: type[T], name: str) -> type[T]:
     if not is_dataclass(each):
-        raise EngineError(f"{_full_name(each)}: is no dataclass; write @payload above @dataclass(frozen=True)")
+        raise EngineError(f"{_full_name(each)} is no dataclass; write @payload above @dataclass(frozen=True)")
     names = tuple(field.name for field in fields(each) if field.init)
 
     def take_apart(value: T) -> dict[str, object]:

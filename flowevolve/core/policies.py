@@ -124,9 +124,9 @@ class Speculation:
     def __post_init__(self) -> None:
         for stage, alpha in self.alpha.items():
             if not 0 < alpha <= 1:
-                raise InputError(f"speculation.alpha.{stage} is {alpha}: it is a fraction above 0 and at most 1")
+                raise InputError(f"speculation.alpha.{stage} is {alpha}, but has to be above 0 and at most 1")
         if self.window < 1:
-            raise InputError(f"speculation.window is {self.window}: it counts rounds, 1 or more")
+            raise InputError(f"speculation.window is {self.window}, but has to be at least 1")
 
     def quorum(self, stage: str, requests: int) -> int:
         """The number of finished requests after which a stage releases what it has: all, if it does not speculate."""

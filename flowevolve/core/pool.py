@@ -64,7 +64,7 @@ class Candidate:
         for example, score in scores.items():
             if isnan(score):
                 raise EngineError(
-                    f"candidate {self.id!r}: its score on {example!r} is {score}, which says nothing of it"
+                    f"candidate {self.id!r}: its score on example {example!r} is {score}, but scores have to be numbers"
                 )
         return replace(self, scores=MappingProxyType(dict(scores)))
 

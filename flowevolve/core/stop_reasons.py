@@ -63,7 +63,7 @@ _SAID: Mapping[str, str] = {
     EXHAUSTED: "the end of the algorithm's work",
     FAILED: "a failure",
     INTERRUPTED: "an interrupt",
-    STALLED: "a standstill, in which nothing could set anything off",
+    STALLED: "a standstill, in which no work was left that could have started more",
     STOPPED: "a call of stop",
     STOP_FILE: "the stop file",
     TARGET_SCORE: "the target score",

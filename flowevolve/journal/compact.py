@@ -59,7 +59,10 @@ def compact(path: Path) -> Compacted:
     file = path / JOURNAL
     with RecordedRun(path) as recorded:
         if recorded.schema not in WRITABLE:
-            raise InputError(f"{file}: is a journal of schema {recorded.schema}, which is too old to be compacted")
+            raise InputError(
+                f"{file} was written by an earlier version of flowevolve (schema {recorded.schema}) and is too old to "
+                "be compacted"
+            )
     lock = patient_lock(path)
     try:
         with RecordedRun(path) as recorded:
@@ -76,7 +79,7 @@ def compact(path: Path) -> Compacted:
             database.execute("VACUUM")
             return Compacted(calls, before, _size(database))
     except sqlite3.Error as error:
-        raise StorageError(f"{file}: could not be compacted, and nothing in it is lost: {error}") from error
+        raise StorageError(f"{file} could not be compacted: {error}. Nothing in it is lost") from error
     finally:
         lock.release()
 

@@ -172,7 +172,7 @@ class _Examination:
             event, call = json.loads(meta["unchecked"])
             return str(meta["run"]), (int(event), int(call))
         except (*_UNREADABLE, sqlite3.Error):
-            self._damage.append("its table meta is not whole")
+            self._damage.append("its table meta is incomplete")
             return known_run, NO_ROWS_UNCHECKED
 
     def _snapshot(self) -> tuple[tuple[int, int] | None, Mapping[str, int] | None]:

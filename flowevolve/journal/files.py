@@ -59,11 +59,11 @@ def _possible(path: Path, done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: can't be {done}: {error}") from error
+        raise InputError(f"{path} can't be {done}: {error}") from error
 
 
 def refuse_link(folder: Path) -> None:
     """Raise an `InputError` if the folder is a link: a run directory may come from somebody else."""
     with looking(folder):
         if folder.is_symlink():
-            raise InputError(f"{folder}: is a link to {folder.readlink()}; remove it, or name another place with --out")
+            raise InputError(f"{folder} is a link to {folder.readlink()}; remove it, or name another folder with --out")

@@ -51,7 +51,8 @@ class RunHistory:
         last = recorded.last_event()
         if last is None:
             raise InputError(
-                f"{recorded.path}: the run was killed before it did anything; remove the directory and start again"
+                f"{recorded.path}: the run was killed before it did anything. Remove the directory, and start the run "
+                "again"
             )
         self.last: Event = self._recorded.event(last[0])
         self.begun = any(True for _ in self._recorded.events_of(PhaseEnded))

@@ -103,7 +103,7 @@ class Journal:
         self._last_call = 0
         self._written = (-1, 0)
         if resume and not path.exists():
-            raise InputError(f"{path}: no journal to go on with; start a new run")
+            raise InputError(f"{path}: there is no journal to go on with; start a new run")
         with ExitStack() as stack:
             try:
                 database = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
@@ -116,7 +116,7 @@ class Journal:
                 self._database.execute("PRAGMA journal_mode=WAL")
                 self._database.execute(f"PRAGMA synchronous={sync}")
             except sqlite3.Error as error:
-                raise InputError(f"{path}: can't write a journal here: {error}") from error
+                raise InputError(f"{path}: a journal can't be written here: {error}") from error
             self._seed = seed_of(run)
             self._texts = Texts(self._database)
             self._file = path.stat()
@@ -190,13 +190,14 @@ class Journal:
         database = self._database
         schema = find_schema(database)
         if schema is None and resume:
-            raise InputError(f"{self._path}: no journal to go on with; start a new run")
+            raise InputError(f"{self._path}: there is no journal to go on with; start a new run")
         if schema is not None and not resume:
-            raise InputError(f"{self._path}: holds a journal already; resume that run, or write somewhere else")
+            raise InputError(f"{self._path} holds a journal already; resume that run, or write somewhere else")
         if schema is not None and schema not in WRITABLE:
             raise InputError(
-                f"{self._path}: is a journal of schema {schema}, and only those of schema {WRITABLE[0]} and later can "
-                "be gone on with; report and export read it; to go on, start a new run"
+                f"{self._path} was written by an earlier version of flowevolve (schema {schema}), whose runs can't be "
+                "resumed; report and export can read it. To go on, start a new run from its pool: flowevolve run "
+                "CONFIG --from DIR"
             )
         if schema is None:
             make_tables(database, new_run(), json_text(list(given)))
@@ -229,8 +230,8 @@ class Journal:
             raise failure
         if failure is not None:
             raise StorageError(
-                f"{self._path}: the journal is not complete: {failure}; what was written before that is safe: "
-                "see that there is space, and resume"
+                f"{self._path}: the journal could not be written: {failure}. What was written before that is safe; "
+                "free some space, and resume the run"
             ) from failure
 
     # In the writer's thread
@@ -245,8 +246,8 @@ class Journal:
             same = False
         if not same:
             raise StorageError(
-                f"{self._path}: was removed, moved or replaced while the run was going on, so nothing more is asked or "
-                "paid; if it was moved, resume the run where it is now"
+                f"{self._path} was removed, moved or replaced during the run, so the run was ended before "
+                "anything more was paid for; if you moved it, resume the run in its new place"
             )
 
     def _write(self, database: sqlite3.Connection, rows: Sequence[_Row | _Event | _Call]) -> None:

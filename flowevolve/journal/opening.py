@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.words import counted
 from flowevolve.journal.end_mark import END_MARK, EndMark, read_end_mark
 from flowevolve.journal.files import looking
 from flowevolve.journal.lock import is_held
@@ -31,8 +32,10 @@ _DAMAGE = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NO
 is raised for bytes that are not valid text.
 """
 _WAIT: Mapping[int | None, str] = {
-    sqlite3.SQLITE_BUSY: "another process is writing the file anew, as compact does; try again when it has ended",
-    sqlite3.SQLITE_READONLY: "a process that wrote to it was killed while it was read; try again",
+    sqlite3.SQLITE_BUSY: (
+        "another process is rewriting this file, as flowevolve compact does; try again when that has ended"
+    ),
+    sqlite3.SQLITE_READONLY: "a process that wrote to this file was killed while it was read; try again",
 }
 _HEADER = b"SQLite format 3\0"
 """The first bytes of every SQLite file."""
@@ -56,12 +59,12 @@ class DamagedError(InputError):
         self.folder = folder
         self.what = what
         rest = (
-            f"to save what was recorded before the damage: flowevolve repair {folder}"
+            f"to save what was recorded before the damage, call flowevolve repair {folder}"
             if _may_be_salvaged(folder)
-            else "nothing of this one can be saved"
+            else "nothing can be saved of this one"
         )
         super().__init__(
-            f"{folder / JOURNAL}: is damaged: {what}. If you have a whole copy of the directory, use that; {rest}"
+            f"{folder / JOURNAL} is damaged: {what}. If you have a whole copy of the directory, use that; {rest}"
         )
 
 
@@ -84,7 +87,7 @@ def reading(folder: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         if _kind(error) in _DAMAGE:
             raise DamagedError(folder, in_words(error)) from error
-        why = _WAIT.get(_kind(error), f"can't be read: {error}")
+        why = _WAIT.get(_kind(error), f"this can't be read: {error}")
         raise InputError(f"{folder / JOURNAL}: {why}") from error
 
 
@@ -123,8 +126,9 @@ class OpenedJournal:
             found = self.database.execute(statement, values).fetchall()
         if self._unchanged is not None and self._unchanged != self._state_now():
             raise InputError(
-                f"{self._folder / JOURNAL}: somebody began to write to it while it was read, and in a directory that "
-                "can't be written both don't go together: copy the run directory where you may write"
+                f"{self._folder / JOURNAL}: another process began to write to this file while it was read. In a "
+                "directory in which you can't write, it can only be read while nobody writes to it: wait until the "
+                "run has ended, or copy the directory to a place where you can write"
             )
         return found
 
@@ -141,26 +145,30 @@ class OpenedJournal:
             if self.database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 if mark.event >= 0 or mark.call > 0:
                     raise DamagedError(
-                        self._folder, f"it is empty, and {_extent(mark.event, mark.call)} had been written"
+                        self._folder, f"it is empty, but {_extent(mark.event, mark.call)} had been written"
                     )
                 return
             meta = dict(self.database.execute(_META))
             event, call = self.database.execute(_ENDS).fetchone()
         if meta.keys() != {"schema", "run"} or meta["schema"] in _SCHEMAS_WITHOUT_MARKS:
-            raise DamagedError(self._folder, "its table meta is not whole")
+            raise DamagedError(self._folder, "its table meta is incomplete")
         if meta["run"] != mark.run:
-            raise DamagedError(self._folder, f"it is not of the run that {END_MARK} is of; its files were mixed up")
+            raise DamagedError(self._folder, f"it belongs to another run than the file {END_MARK} beside it")
         event, call = -1 if event is None else event, call or 0
         if event < mark.event or call < mark.call:
-            log = f"; its log {WAL} is missing, empty, damaged or of another time" if self._wants_log else ""
+            log = (
+                f"; its log {WAL} is missing, empty or damaged, or was copied at another time"
+                if self._wants_log
+                else ""
+            )
             raise DamagedError(
                 self._folder,
-                f"it ends after {_extent(event, call)}, and {_extent(mark.event, mark.call)} had been written{log}",
+                f"it ends after {_extent(event, call)}, but {_extent(mark.event, mark.call)} had been written{log}",
             )
 
 
 def _extent(event: int, call: int) -> str:
-    return f"{event + 1} events and {call} calls"
+    return f"{counted(event + 1, 'event')} and {counted(call, 'call')}"
 
 
 def _look_for_it(folder: Path, mark: EndMark | None) -> None:
@@ -169,17 +177,19 @@ def _look_for_it(folder: Path, mark: EndMark | None) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such run directory")
     if (folder / SALVAGED).exists():
-        raise DamagedError(folder, "a repair was cut off, which another one finishes")
+        raise DamagedError(folder, "a repair of it was cut off, and another one will finish that")
     if not file.is_file():
         left = [name for name in (END_MARK, WAL) if (folder / name).is_file()]
         if left:
-            raise DamagedError(folder, f"the file is gone, and {left[0]} is there")
+            raise DamagedError(folder, f"the file is gone, but {left[0]} is still there")
         if runs := sorted(found.parent for found in folder.glob(f"*/{JOURNAL}")):
-            raise InputError(f"{folder}: holds no run itself, but folders that do; name one of them, such as {runs[0]}")
-        raise InputError(f"{folder}: holds no run: there is no {JOURNAL} in it")
+            raise InputError(
+                f"{folder} is not a run directory, but it contains some; name one of them, such as {runs[0]}"
+            )
+        raise InputError(f"{folder} holds no run, as there is no {JOURNAL} in it")
     if mark is None and not (folder / WAL).exists() and _wants_log(file):
         raise DamagedError(
-            folder, f"its log {WAL} is missing, in which what was written last is; copy it with the journal"
+            folder, f"its log {WAL}, which has what was written last, is missing; copy it together with the journal"
         )
 
 
@@ -206,7 +216,7 @@ def _open(folder: Path) -> tuple[sqlite3.Connection, object]:
         with reading(folder):
             return _connect(file, "mode=ro"), None
     if (folder / WAL).exists() or is_held(folder):
-        _refuse(file, "its log can't be read where nothing can be written")
+        _refuse(file, "its log can only be read in a directory in which you can write")
     unchanged = _state(folder)
     with reading(folder):
         return _connect(file, "immutable=1"), unchanged
@@ -216,15 +226,21 @@ def _roll_back(file: Path) -> None:
     """Undo the transaction that a killed process left open. SQLite does so on opening a file that it may write to."""
     try:
         if file.with_name(ROLLBACK).read_bytes().endswith(_NAMES_A_FILE):
-            raise InputError(f"{file}: {ROLLBACK} names another file to be deleted, and no process of ours wrote that")
+            raise InputError(
+                f"{file}: {ROLLBACK}, beside it, would have another file deleted, and flowevolve writes no such file; "
+                "don't use this directory unless you know where it is from"
+            )
         _connect(file, "mode=rw").close()
     except (sqlite3.Error, OSError):
-        _refuse(file, "a killed process has left a transaction open, and nothing can be written here to undo it")
+        _refuse(
+            file,
+            "a killed process has left a change unfinished, and undoing it takes a directory in which you can write",
+        )
 
 
 def _refuse(file: Path, why: str) -> NoReturn:
     raise InputError(
-        f"{file}: can't be read here: {why}; copy the run directory with all its files where you may write"
+        f"{file} can't be read here: {why}. Copy the run directory, with all its files, to a place where you can write"
     )
 
 

@@ -61,8 +61,8 @@ def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
     """
     if data.startswith(b"\x80"):
         raise StorageError(
-            "the journal was written by an earlier version of flowevolve, which kept payloads as pickles: report and "
-            "export read it; to go on from its pool: flowevolve run CONFIG --from DIR"
+            "the journal was written by an earlier version of flowevolve, whose runs can't be resumed; report and "
+            "export can read it. To go on, start a new run from its pool: flowevolve run CONFIG --from DIR"
         )
     try:
         return _Values(artifacts).value(json.loads(data))
@@ -70,9 +70,9 @@ def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
         raise
     except Exception as error:
         raise StorageError(
-            f"a journaled payload can't be loaded: {type(error).__name__}: {error}; "
-            "resume with the code, the packages and the plug-ins the run was started with; a field of a payload "
-            "that is new needs a default"
+            f"a payload in the journal can't be loaded: {type(error).__name__}: {error}. "
+            "Resume the run with the code, the packages and the plug-ins that it was started with; a field that was "
+            "added to a payload since then needs a default"
         ) from error
 
 
@@ -93,7 +93,7 @@ class _Forms:
         kind = kind_of(given)
         if kind is None:
             raise NotKeptError(
-                f"{given.__module__}.{given.__qualname__} is nothing the journal can hold; if it is a dataclass, write "
+                f"the journal can't hold a {given.__module__}.{given.__qualname__}; if it is a dataclass, write "
                 "@flowevolve.payload above it, else make it plain data"
             )
         return self._once(kind, value) if kind.opaque else [kind.name, self._values(kind.take_apart(value))]
@@ -160,7 +160,7 @@ class _Values:
     def _object(self, name: str, form: Mapping[str, object]) -> object:
         kind = kind_named(name)
         if kind is None:
-            raise LookupError(f"no package that was imported knows payloads of kind {name!r}")
+            raise LookupError(f"no package that was imported defines payloads of kind {name!r}")
         value = kind.put_together(**{key: self.value(each) for key, each in form.items()})
         if kind.opaque:
             self._opaque.append(value)

@@ -135,11 +135,11 @@ class RecordedRun:
             with reading(path):
                 schema = find_schema(self._journal.database)
                 if schema is None:
-                    raise InputError(f"{path / JOURNAL}: is empty: the run never began; start it again")
+                    raise InputError(f"{path / JOURNAL} is empty, as the run never began; start it again")
                 if schema not in VIEWS:
                     raise InputError(
-                        f"{path / JOURNAL}: has schema {schema}; this version of flowevolve reads up to "
-                        f"{SCHEMA_VERSION}"
+                        f"{path / JOURNAL} was written by a later version of flowevolve (schema {schema}), and this "
+                        f"one reads schemas up to {SCHEMA_VERSION}; install the later one"
                     )
                 self._journal.database.executescript(VIEWS[schema])
         except BaseException:
@@ -183,7 +183,7 @@ class RecordedRun:
         try:
             return tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{path}: can't be read: {error}") from error
+            raise InputError(f"{path} can't be read: {error}") from error
 
     def meta(self, key: str) -> str | None:
         row = self._one("SELECT value FROM meta WHERE key = ?", key)
@@ -372,8 +372,8 @@ class RecordedRun:
         if text is None:
             row = self._one("SELECT data FROM texts WHERE id = ?", number)
             if row is None:
-                raise DamagedError(self.path, f"the text {number} is missing, which a call refers to")
-            with self._unpacking(f"the text {number}"):
+                raise DamagedError(self.path, f"text {number}, to which a call refers, is missing")
+            with self._unpacking(f"text {number}"):
                 text = unpack(row[0])
             self._texts[number] = text
             if len(self._texts) > PAGE:

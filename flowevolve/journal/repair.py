@@ -60,7 +60,7 @@ def repair(path: Path) -> Repaired | None:
         if not path.is_dir():
             raise InputError(f"{path}: no such run directory")
         if not any((path / name).is_file() for name in (*JOURNAL_FILES, SALVAGED)):
-            raise InputError(f"{path}: holds no run: there is no {JOURNAL} in it")
+            raise InputError(f"{path} holds no run, as there is no {JOURNAL} in it")
     lock = patient_lock(path)
     try:
         with writing(path):
@@ -98,11 +98,11 @@ def _repair(path: Path, damage: str, scratch: Path) -> Repaired:
             salvaged = write_sound(sources[0], draft) if sources else None
         except sqlite3.Error as error:
             draft.unlink(missing_ok=True)
-            raise StorageError(f"{draft}: can't be written: {error}; all files are left as they are") from error
+            raise StorageError(f"{draft} can't be written: {error}. All files are left as they are") from error
         if salvaged is None or not salvaged.begun:
             draft.unlink(missing_ok=True)
             raise InputError(
-                f"{path / JOURNAL}: nothing can be saved: {damage}, and there is nothing before that; all "
+                f"{path / JOURNAL}: nothing can be saved, as there is nothing before the damage: {damage}. All "
                 "files are left as they are. Use a copy of the directory, or start a new run in another one"
             )
         gone, lost = _gone(salvaged, sources, mark), len(sources[0].findings.lost_payloads)

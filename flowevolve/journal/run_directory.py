@@ -72,7 +72,7 @@ class RunDirectory:
         resume: bool = False,
     ) -> None:
         if resume and not (path / JOURNAL).is_file():
-            raise InputError(f"{path}: holds no run to go on with: there is no {JOURNAL} in it")
+            raise InputError(f"{path} holds no run to go on with, as there is no {JOURNAL} in it")
         if not resume:
             with writing(path):
                 path.mkdir(parents=True, exist_ok=True)
@@ -172,8 +172,8 @@ class RunDirectory:
             self._failure = error
         if self._failure is not None:
             raise StorageError(
-                f"{self.path / EVENTS}: is not complete: {self._failure}; see that there is space, and resume: "
-                "it is then written anew from the journal"
+                f"{self.path / EVENTS} could not be written: {self._failure}. Free some space, and resume the run; "
+                "then this file is written anew from the journal"
             ) from self._failure
 
 
@@ -210,8 +210,8 @@ def _make_way(path: Path) -> None:
     taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
     if taken:
         raise InputError(
-            f"{path}: holds a run already; to go on with it: flowevolve resume {path}, or in Python resume=True; for a "
-            "new run give another directory as out"
+            f"{path} holds a run already. To go on with it, call flowevolve resume {path}, or in Python give "
+            "resume=True; for a new run, give another directory as out"
         )
     for name in (CONFIG, *reversed(JOURNAL_FILES)):
         (path / name).unlink(missing_ok=True)
@@ -227,14 +227,14 @@ def read_result(path: Path) -> dict[str, object]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{file}: can't be read: {error}") from error
+        raise InputError(f"{file} can't be read: {error}") from error
     if not isinstance(result, dict) or result.get("schema") != 1:
-        raise InputError(f"{file}: not a result of schema 1")
+        raise InputError(f"{file} is not a result that this version of flowevolve can read")
     return result
 
 
 def _not_written(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path}: can't be written: {error}; see that there is space, and resume")
+    return StorageError(f"{path} can't be written: {error}. Free some space, and resume the run")
 
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:

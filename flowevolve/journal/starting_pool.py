@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.words import counted
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, FlowOpened, PoolCommitted, RunStarted
 from flowevolve.core.pool import Add, Candidate, Change, Move, Note, Vetoed
 from flowevolve.core.task import Task
@@ -32,7 +33,10 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
         for event in recorded.events():
             match event.body:
                 case RunStarted(algorithm=other) if other != algorithm:
-                    raise InputError(f"start.run: {path} is a run of {other!r}, not of {algorithm!r}")
+                    raise InputError(
+                        f"start.run: {path} is a run of algorithm {other!r}, but this one is of {algorithm!r}; start "
+                        "from a run of the same one"
+                    )
                 case RunStarted() as start if (wrong := difference(start, task)) is not None:
                     raise InputError(f"start.run: the scores in {path} are {wrong}; start from a run of the same task")
                 case FlowOpened(flow=flow):
@@ -45,9 +49,11 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
                     updates.append(commit.read_changes(proposed.__getitem__))
                     _follow(updates[-1], proposed, used, speculative)
     if version is not None and version > len(updates):
-        raise InputError(f"start.version: is {version}, but the pool of {path} has only {len(updates)} versions")
+        raise InputError(
+            f"start.version is {version}, but the pool of {path} has only {counted(len(updates), 'version')}"
+        )
     if not updates:
-        raise InputError(f"start.run: the pool of {path} is empty")
+        raise InputError(f"start.run: the pool of {path} is empty; start from another run, or without start.run")
     updates = [[_without_veto(change, used) for change in changes] for changes in updates]
     if speculative:
         updates.append([Move(name, "revoked", pool=pool) for name, pool in speculative.items()])

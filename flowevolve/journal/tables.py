@@ -110,4 +110,4 @@ def find_schema(database: sqlite3.Connection) -> int | None:
         return int(schema)
     except (sqlite3.OperationalError, TypeError, ValueError):
         (_, _, path) = database.execute("PRAGMA database_list").fetchone()
-        raise InputError(f"{path}: is no journal of flowevolve") from None
+        raise InputError(f"{path} is no journal of flowevolve") from None

@@ -15,9 +15,9 @@ def unanswered_error(result: Result, config: Config) -> BackendUnreachableError 
     if result.stop_reason.leaves_work or not (said := unanswered(result.to_json())):
         return None
     error = BackendUnreachableError(
-        f"{said} in {result.wall_seconds:.0f} s, until the run was stopped by {result.stop_reason.said}. An answer may "
-        f"take llm.timeout_seconds = {config.llm.timeout_seconds:g} s: raise that, or the budget, if the model is "
-        "slow; else look at what its server says"
+        f"{said} in {result.wall_seconds:.0f} s, until the run was stopped by {result.stop_reason.said}. If the model "
+        "is slow, raise the budget, or llm.timeout_seconds, which is "
+        f"{config.llm.timeout_seconds:g} s; otherwise look at the server's log"
     )
     error.result = result
     return error

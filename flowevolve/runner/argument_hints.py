@@ -18,7 +18,7 @@ from flowevolve.runner.registries import ALGORITHMS
 _ROLE = 'give the model that reflects as a role: llm=flowevolve.LLM(…, roles={"reflection": {"model": …}})'
 _MODEL = 'give the model as llm=flowevolve.LLM("…")'
 _ROLLOUTS = "give budget=flowevolve.Budget(rollouts=…)"
-_SETTINGS_OF_MODEL = "it is one of the model: llm=flowevolve.LLM(…, {}=…)"
+_SETTINGS_OF_MODEL = "it is a setting of the model: llm=flowevolve.LLM(…, {}=…)"
 _OF_MODEL = ("base_url", "api_key_env", "temperature", "max_tokens", "roles", "prices", "cache", "concurrency")
 _SECTION = (
     "it is a section of a configuration: give it to flowevolve.Config({}=…), and that to flowevolve.run "
@@ -35,14 +35,16 @@ ELSEWHERE: Mapping[str, str] = {
     },
     **{name: _SETTINGS_OF_MODEL.format(name) for name in _OF_MODEL},
     **dict.fromkeys(("num_threads", "workers"), _SETTINGS_OF_MODEL.format("concurrency")),
-    **{name: f"it is one of the algorithm: settings={{{name!r}: …}}" for name in ("minibatch", "epochs", "merge")},
-    "reflection_minibatch_size": "it is one of the algorithm: settings={'minibatch': …}",
+    **{
+        name: f"it is a setting of the algorithm: settings={{{name!r}: …}}" for name in ("minibatch", "epochs", "merge")
+    },
+    "reflection_minibatch_size": "it is a setting of the algorithm: settings={'minibatch': …}",
     **{name: _SECTION.format(name) for name in ("stopping", "scheduler", "stages", "prompts", "journal")},
     **dict.fromkeys(("auto", "max_full_evals"), "give budget=flowevolve.Budget(minutes=…), or another of its limits"),
     "trainset": "give the rows as train=",
     "valset": "give the rows as val=",
     "testset": "give the rows as test=",
-    "held_out": "with test= rows, seed and best are scored on them at the end",
+    "held_out": "give rows as test=, and the seed and the best candidate are scored on them at the end",
     "seed_candidate": "give the texts to begin with as prompt=",
     **dict.fromkeys(("objective", "background"), "write it into the text to begin with, which is prompt="),
     "evaluator": "give a function of a row and an output as metric=",
@@ -89,7 +91,7 @@ def check_prices(config: Config) -> None:
     if missing:
         given = ", ".join(f'{name!r}: {{"input": …, "output": …}}' for name in missing)
         raise InputError(
-            f"budget.dollars: needs the price of {', '.join(map(repr, missing))}: give flowevolve.LLM(…, "
+            f"budget.dollars needs the price of {', '.join(map(repr, missing))}: give flowevolve.LLM(…, "
             f"prices={{{given}}}), in dollars per million tokens"
         )
 

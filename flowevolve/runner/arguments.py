@@ -104,7 +104,7 @@ def check_names(arguments: Arguments[Any]) -> None:
     known = ["task", "algorithm", *Arguments.__annotations__]
     for name in arguments:
         if name not in known:
-            raise InputError(f"optimize: takes no {name!r}; {ELSEWHERE.get(name) or did_you_mean(name, known)}")
+            raise InputError(f"optimize takes no {name!r}; {ELSEWHERE.get(name) or did_you_mean(name, known)}")
     budget = arguments.get("budget")
     if not isinstance(budget, Budget):
         raise InputError(f"optimize: budget is {budget!r}; give one, such as flowevolve.Budget(minutes=10)")
@@ -112,9 +112,9 @@ def check_names(arguments: Arguments[Any]) -> None:
     if out == "" or not isinstance(out, str | Path | None):
         raise InputError(f"optimize: out is {out!r}; give the path of a directory")
     if arguments.get("resume") and out is None:
-        raise InputError("optimize: resume goes on with the run in a directory; give it as out=")
+        raise InputError("optimize: resume goes on with the run in a directory; give that directory as out=")
     if arguments.get("watch") and out is None:
-        raise InputError("optimize: watch shows the run in a directory; give it as out=")
+        raise InputError("optimize: watch shows the run in a directory; give that directory as out=")
     settings: object = arguments.get("settings", {})
     if not isinstance(settings, Mapping):
         raise InputError(f"optimize: settings is {settings!r}; give the algorithm's settings by name, as a mapping")
@@ -122,7 +122,7 @@ def check_names(arguments: Arguments[Any]) -> None:
         raise InputError(f"optimize: settings: 'name' is an argument of its own; give algorithm={settings['name']!r}")
     mode: object = arguments.get("mode")
     if mode == "lockstep":
-        raise InputError("optimize: mode is 'lockstep'; give 'sync' for rounds, or 'stream'")
+        raise InputError("optimize: mode is 'lockstep'; give 'sync', which runs in lockstep, or 'stream'")
     staleness = arguments.get("staleness")
     if not isinstance(staleness, str | None) and not callable(getattr(staleness, "decide", None)):
         raise InputError(f"optimize: staleness is {staleness!r}; give the name of a policy, or an object with decide()")
@@ -141,10 +141,10 @@ def task_of(task: Task | str | None, arguments: Arguments[Any]) -> Task | str:
     if not prompted:
         return _checked_task(task)
     if task is not None:
-        raise InputError(f"optimize: give a task, or {', '.join(prompted)}, not both")
+        raise InputError(f"optimize: both a task and {', '.join(prompted)} are given; leave out one of them")
     for name in ("prompt", "train", "metric"):
         if name not in prompted:
-            raise InputError(f"optimize: {name} is missing: prompt=, train= and metric= go together")
+            raise InputError(f"optimize: {name} is missing; prompt=, train= and metric= go together")
     if arguments.get("llm") is None:
         raise InputError(
             'optimize: llm is missing; give flowevolve.LLM("gpt-5-mini"), say, or "simulated" to see a run without a '

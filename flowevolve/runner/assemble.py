@@ -49,7 +49,7 @@ def make_problem(config: Config) -> Problem:
     settings = dict(config.task.settings)
     name = settings.pop("problem", next((name for name in EVALUATED if name in settings), None))
     if not isinstance(name, str):
-        raise InputError("task.problem: name the problem to solve; `flowevolve list problems` shows those there are")
+        raise InputError("task.problem is missing; name the problem to solve (`flowevolve list problems` shows all)")
     with modules_beside(config):
         return PROBLEMS.make(name, settings, "task")
 
@@ -75,7 +75,7 @@ def make_allocation(config: Config) -> Allocation | None:
     if section.policy != "fixed":
         return ALLOCATION.make(section.policy, section.settings, "allocation")
     if section.settings:
-        raise InputError(f"allocation: policy 'fixed' has no settings, but {', '.join(section.settings)} is given")
+        raise InputError(f"allocation: policy 'fixed' has no settings; leave out {', '.join(section.settings)}")
     return None
 
 
@@ -104,7 +104,7 @@ def find_algorithm(config: Config) -> type[Algorithm]:
     with modules_beside(config):
         factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
     if not hasattr(factory, "name"):
-        raise InputError(f"algorithm.name: {config.algorithm.name!r} has no name: set it in class {factory.__name__}")
+        raise InputError(f"algorithm.name: {config.algorithm.name!r} has no name; set name in class {factory.__name__}")
     return factory
 
 
@@ -121,7 +121,7 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
         place = extract_tb(error.__traceback__)[-1]
         raise InputError(
             f"algorithm.name: can't use algorithm {config.algorithm.name!r}: {type(error).__name__}: {error} "
-            f"({Path(place.filename).name}, line {place.lineno}); was it written for another version of flowevolve?"
+            f"({Path(place.filename).name}, line {place.lineno}). Was it written for another version of flowevolve?"
         ) from error
     _check_stages(algorithm.name, graph, tuning.workers)
     return algorithm

@@ -14,7 +14,7 @@ from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
 from flowevolve.runner.llm import endpoints
 
-LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
+LITELLM_MISSING = "llm.backend: 'litellm' needs the package litellm: pip install 'flowevolve[litellm]'"
 
 OPENAI_PREFIX = "openai/"
 """The prefix that LiteLLM, gepa and DSPy put before the names of OpenAI's models."""
@@ -30,13 +30,17 @@ def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
     llm = config.llm
     if llm.backend in SHIPPED_BACKENDS:
         if llm.settings:
-            raise InputError(f"llm.settings: backend {llm.backend!r} has none; its keys are those of [llm] itself")
+            raise InputError(
+                f"llm.settings: backend {llm.backend!r} has no settings of its own; put what you set there into [llm]"
+            )
         if llm.backend == "litellm" and find_spec("litellm") is None:
             raise InputError(LITELLM_MISSING)
         if llm.backend == "litellm" and len(llm.urls) > 1:
-            raise InputError("llm.base_urls: backend 'litellm' takes one address at most, in base_url")
+            raise InputError("llm.base_urls: backend 'litellm' takes only one address; give it in base_url")
         if llm.backend == "litellm" and any(KEY_PLACE in url for url in llm.urls):
-            raise InputError(f"llm.base_url: backend 'litellm' puts no key at {KEY_PLACE}; use backend 'openai'")
+            raise InputError(
+                f"llm.base_url: backend 'litellm' can't put a key in the place of {KEY_PLACE}; use backend 'openai'"
+            )
         return
     factory = BACKENDS.find(llm.backend, "llm.backend")
     BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
@@ -44,8 +48,8 @@ def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
         raise InputError(f"llm.base_url: backend {llm.backend!r} is a plug-in; its settings belong in [llm.settings]")
     if config.clock == "virtual" and not getattr(factory, "in_process", False):
         raise InputError(
-            f"clock: 'virtual' needs a backend inside this process, and {llm.backend!r} does not say that it is one "
-            "(in_process = True); set clock = 'real'"
+            f"clock 'virtual' needs a backend inside this process, and {llm.backend!r} does not say that it is one "
+            "(in_process = True); set clock to 'real'"
         )
 
 
@@ -61,9 +65,9 @@ def check_open_files(config: Config, roles: Iterable[ResolvedRole]) -> None:
     allowed = allow_open_files(wanted)
     if allowed < wanted:
         raise InputError(
-            f"llm.concurrency: {config.llm.concurrency} requests in flight need about {wanted} open files, and this "
-            f"process may open {allowed}; raise that limit ('ulimit -n'), or set at most "
-            f"{max(allowed - OTHER_FILES, 1)} here"
+            f"llm.concurrency: {config.llm.concurrency} requests in flight need about {wanted} open files, but this "
+            f"process may open {allowed}. Raise that limit ('ulimit -n'), or set llm.concurrency to at most "
+            f"{max(allowed - OTHER_FILES, 1)}"
         )
 
 
@@ -82,7 +86,7 @@ def check_names(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
                 "Hugging Face"
             )
         raise InputError(
-            f"{place}: {model.name!r} is no name of one of OpenAI's models, and no base_url is given; {mend}"
+            f"{place}: {model.name!r} is not the name of a model of OpenAI, and no base_url is given; {mend}"
         )
 
 

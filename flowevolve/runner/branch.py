@@ -32,8 +32,9 @@ def branch_config(directory: Path, candidate: str, overrides: Sequence[str] = ()
         given = sorted(recorded.given or ())
         if given:
             raise InputError(
-                f"{directory}: this run's {' and '.join(given)} was given as an object; branch it from Python: start "
-                "its script with the candidate's texts as the prompt, or as what your task's seed() returns"
+                f"{directory}: this run's {' and '.join(given)} {'was' if len(given) == 1 else 'were'} given in "
+                "Python, so branch it from there: start its script with the candidate's texts as the prompt, or as "
+                "what your task's seed() returns"
             )
         texts = _texts(recorded, candidate)
         before = parse_recorded(recorded.config, f"{directory}/config.toml")
@@ -73,7 +74,7 @@ def _texts(recorded: RecordedRun, candidate: str) -> dict[str, str]:
         known.append(event.candidate)
     else:
         which = did_you_mean(candidate, known) if len(known) < FEW else f"the last of {len(known)} is {known[-1]!r}"
-        raise InputError(f"{recorded.path}: has no candidate {candidate!r}; {which}")
+        raise InputError(f"{recorded.path} has no candidate {candidate!r}; {which}")
     try:
         "".join([*found, *found.values()]).encode()
     except UnicodeEncodeError:

@@ -29,20 +29,20 @@ def check_room(budget: Budget, directory: Path) -> None:
         limit = limits.get(name, inf)
         if used >= limit:
             raise InputError(
-                f"{directory}: the run has ended and has taken {used:.12g} {name}, and now may take "
-                f"{limit:.12g}: it can't go on. Give it more, such as --set budget.{_setting(name, budget)}=…"
+                f"{directory}: the run has ended and has taken {used:.12g} {name}, so with a limit of {limit:.12g} "
+                f"{name} it can't go on. Raise the limit with --set budget.{_setting(name, budget)}=…"
             )
 
 
 def advice(ended: str, budget: Budget) -> str:
     """Advice on how to go on with a run that ended for this reason."""
     if ended == TARGET_SCORE:
-        return "; to go on with it, give it a higher target: --set budget.target_score=…"
+        return ". To go on with it, give it a higher target with --set budget.target_score=…"
     if ended in Budget.model_fields:
-        return f"; to go on with it, give it more, such as --set budget.{_setting(ended, budget)}=…"
+        return f". To go on with it, raise that limit with --set budget.{_setting(ended, budget)}=…"
     if ended in StoppingSettings.model_fields:
-        return f"; to go on with it, loosen the rule that ended it: --set stopping.{ended}=…"
-    return ": the algorithm has nothing left to do. Start a new run from its pool: flowevolve run CONFIG --from DIR"
+        return f". To go on with it, loosen the rule that ended it with --set stopping.{ended}=…"
+    return ". The algorithm has nothing left to do; start a new run from its pool: flowevolve run CONFIG --from DIR"
 
 
 def _setting(limit: str, budget: Budget) -> str:

@@ -34,13 +34,13 @@ async def hold_out_or_leave(
     """Like `hold_out`, for a run that can't be resumed: after an error or an interrupt its result has no test scores,
     and there is a warning.
     """
-    left = "was cut off"
+    left = "the test was cut off"
     with cut_off_alone():
         try:
             return await hold_out(task, seed, best, client, history)
         except FlowevolveError as error:
-            left = f"has failed: {error}"
-    warn_user(f"the result has no held_out scores, as the test {left}")
+            left = f"the test failed: {error}"
+    warn_user(f"the result has no held_out scores, because {left}")
     return None
 
 

@@ -102,8 +102,8 @@ async def open_roles(
     """
     if config.llm.backend == "replay":
         raise InputError(
-            "llm.backend: 'replay' stands in what flowevolve replay leaves behind, and the replies are in the run that "
-            "was replayed; replay that one again: flowevolve replay DIR"
+            "llm.backend: 'replay' is only for flowevolve replay, which takes the replies from a recorded run; give "
+            "that run's directory: flowevolve replay DIR"
         )
     transports: dict[str, Transport] = {}
     sender = Sender.new(config.scheduler.share, config.scheduler.priority)
@@ -193,8 +193,8 @@ def make_transport(
         key = drawn or key_for(url, llm.key_variable, llm.api_key_file)
         if key is None and KEY_PLACE in url:
             raise InputError(
-                f"llm.base_url: {url} has a place for a key, and there is none: name the environment variable that "
-                "holds it in llm.api_key_env, and set it"
+                f"llm.base_url: {url} has a place for a key, but no key is given; name the environment variable that "
+                "holds it in llm.api_key_env, and set that variable"
             )
         if llm.transport == "openai":
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load

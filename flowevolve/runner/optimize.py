@@ -89,7 +89,7 @@ def optimize(
     """
     if clocks.is_running():
         raise InputError(
-            "optimize: blocks, and an event loop runs here, as in a notebook: "
+            "optimize can't be called while an event loop runs, as in a notebook; write "
             "result = await flowevolve.optimize_async(...)"
         )
     try:
@@ -149,7 +149,7 @@ async def _evolve(
         raise
     except FruitlessError as error:
         if arguments.get("llm") == "simulated" and isinstance(given_task, MetricTask):
-            said = FruitlessError(f"{error} (a simulated model knows nothing of your rows: a real one may do)")
+            said = FruitlessError(f"{error} (a simulated model knows nothing of your rows, but a real one may)")
             said.result = error.result
             raise said from None
         raise

@@ -95,12 +95,12 @@ def make_plan(
         if config.branch is not None:
             task = with_seed(task, config.branch.texts, "branch.texts")
         if config.held_out and not task.data.test:
-            raise InputError(f"held_out: task {task.name!r} has no test split")
+            raise InputError(f"held_out: task {task.name!r} has no test examples; give it some, or leave held_out out")
         made = algorithm(config, task)
         if config.staleness.policy == "reflective" and made.graph().repair is None:
             raise InputError(
-                f"staleness.policy: algorithm {made.name!r} has no stage that repairs, so that 'reflective' would let "
-                "everything through; name 'full' or 'guarded'"
+                f"staleness.policy: algorithm {made.name!r} has no stage that repairs stale work, so 'reflective' "
+                "would let everything through; set it to 'full' or 'guarded'"
             )
         staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
         templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)

@@ -73,7 +73,10 @@ def _table(folder: Path, settings: FolderSettings, given: Mapping[str, object]) 
     if "budget" not in given:
         table["budget"] = {"proposals": settings.max_iterations or PROPOSALS}
         if settings.max_iterations is None:
-            notes.append(f"no budget is given: {PROPOSALS} proposals (--set budget.proposals=...)")
+            notes.append(
+                f"no budget is given, so the run gets {PROPOSALS} proposals (--set budget.proposals=... gives it "
+                "others)"
+            )
     if settings.early_stopping_patience is not None:
         table["stopping"] = {"no_improvement": settings.early_stopping_patience}
     backend = _in(given, "llm").get("backend", "sim")
@@ -81,7 +84,10 @@ def _table(folder: Path, settings: FolderSettings, given: Mapping[str, object]) 
         notes += _unused(settings.llm)
     else:
         table["llm"] = _llm(settings.llm, str(algorithm["name"]))
-        notes += [f"llm.{name} is not taken over: put the key into {OPENAI_VARIABLE}" for name in _keys(settings.llm)]
+        notes += [
+            f"llm.{name} is not taken over; put the key into the environment variable {OPENAI_VARIABLE}"
+            for name in _keys(settings.llm)
+        ]
     return table, notes
 
 
@@ -116,7 +122,9 @@ def _unused(llm: LLMPart) -> list[str]:
     models = llm.weighted()
     if not models:
         return []
-    return [f"it names {', '.join(models)}; this run's LLM is simulated: --set llm.backend=openai takes the real one"]
+    return [
+        f"it names {', '.join(models)}, but this run's LLM is simulated; for the real one give --set llm.backend=openai"
+    ]
 
 
 def _keys(llm: LLMPart) -> list[str]:

@@ -113,9 +113,9 @@ async def replay(
         InputError: if there is no run that can be replayed, or the changes can't be made.
     """
     if not is_virtual():
-        raise InputError("replay: runs on the virtual clock; call it with flowevolve.clock.run(…, clock='virtual')")
+        raise InputError("replay needs the virtual clock; call it with flowevolve.clock.run(…, clock='virtual')")
     if slots is not None and slots < 1:
-        raise InputError(f"--slots {slots}: the server needs at least 1 slot")
+        raise InputError(f"--slots is {slots}, but has to be at least 1")
     directory = Path(directory)
     past = await in_thread(_read, directory)
     given = ProvidedObjects(task, staleness)
@@ -162,13 +162,13 @@ def _read(directory: Path) -> _ReplaySource:
     with RecordedRun(directory) as recorded:
         if recorded.schema not in WRITABLE:
             raise InputError(
-                f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
+                f"{directory}: its journal was written by an earlier version of flowevolve (schema {recorded.schema}); "
                 f"only journals of schema {WRITABLE[0]} and later can be replayed"
             )
         recorded.check()
         start, given, record = recorded.start, recorded.given, ReplayableCalls(_recorded_calls(recorded))
         if start is None or given is None or not record.can_stand_in:
-            raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
+            raise InputError(f"{directory}: there is nothing to replay, as no LLM has answered a call of this run")
         config = parse_recorded(recorded.config, f"{directory}/config.toml")
     return _ReplaySource(config, given, record, earlier_trust(start))
 
@@ -177,7 +177,7 @@ def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:
     for call in recorded.calls():
         if call.messages is None or (call.reply is None and call.error is None):
             raise InputError(
-                f"{recorded.path}: its journal was compacted: the texts of its calls, which a replay needs, are gone"
+                f"{recorded.path}: its journal was compacted, so the texts of its calls, which a replay needs, are gone"
             )
         if any(said.role == EMBEDDED for said in call.messages):
             raise InputError(f"{recorded.path}: this run asked for embeddings, which a replay can't answer")
@@ -213,8 +213,9 @@ def _check_given(directory: Path, before: frozenset[str], given: ProvidedObjects
     missing = sorted(before.difference(map(str, given.names()), named))
     if missing:
         raise InputError(
-            f"{directory}: this run's {' and '.join(missing)} was given as an object; replay it from Python, with "
-            f"flowevolve.replay({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+            f"{directory}: this run's {' and '.join(missing)} {'was' if len(missing) == 1 else 'were'} given in "
+            f"Python, so replay it from there, with flowevolve.replay({str(directory)!r}, "
+            f"{', '.join(f'{name}=…' for name in missing)})"
         )
 
 
@@ -245,4 +246,6 @@ def _load_note(replayed: Replayed) -> str:
     else:
         said += "The record shows no effect of load on latency, so they are taken as they were"
     beyond = replies.peak_in_flight > most
-    return said + (f". WARNING: beyond {most} in flight this is a guess, and likely too good" if beyond else "")
+    return said + (
+        f". WARNING: with more than {most} in flight, latencies are a guess, and likely too short" if beyond else ""
+    )

@@ -119,8 +119,8 @@ class Result:
         """
         if isinstance(self.source, Loaded):
             raise InputError(
-                "result.report: is not kept in files and pickles; its figures are in result.to_json(), its candidates "
-                "in result.candidates"
+                "result.report is not kept in files and pickles; its figures are in result.to_json(), and its "
+                "candidates in result.candidates"
             )
         return self.source
 
@@ -156,7 +156,7 @@ class Result:
         try:
             import pandas as pd  # noqa: PLC0415 - an optional extra
         except ImportError:
-            raise InputError("result.to_pandas: needs pandas: pip install pandas") from None
+            raise InputError("result.to_pandas needs pandas, which is not installed: pip install pandas") from None
         return pd.DataFrame([table_row(each) for each in self.candidates])
 
     def plot(self, figure: str = "score") -> Figure:
@@ -188,8 +188,8 @@ class Result:
         """The run directory. Raises: InputError if there is none."""
         if self.directory is None or not (self.directory / JOURNAL).is_file():
             raise InputError(
-                f"result.{wanted}: is made from a run directory, which this result has none of; give the run one with "
-                "out=, or load it from there: Result.load('runs/NAME')"
+                f"result.{wanted} is made from a run directory, which this result does not have; give the run one with "
+                "out=, or load the result from there: Result.load('runs/NAME')"
             )
         return self.directory
 
@@ -201,10 +201,11 @@ class Result:
         """
         file = Path(path)
         if file.is_dir():
-            raise InputError(f"{file}: is a directory; give the path of a file, such as {file / 'saved.json'}")
+            raise InputError(f"{file} is a directory; give the path of a file, such as {file / 'saved.json'}")
         if file.name == RESULT and (file.parent / JOURNAL).is_file():
             raise InputError(
-                f"{file}: is the run's own; give another name, or load the run with Result.load({str(file.parent)!r})"
+                f"{file} is the run's own file; give another name, or load the run with "
+                f"Result.load({str(file.parent)!r})"
             )
         with writing(file):
             write_whole(file, [json.dumps(self._saved(), indent=2)])
@@ -228,9 +229,9 @@ class Result:
         except FileNotFoundError:
             raise InputError(f"{place}: no such file or run directory") from None
         except OSError as error:
-            raise InputError(f"{place}: can't be read: {error}") from None
+            raise InputError(f"{place} can't be read: {error}") from None
         except ValueError as error:
-            raise InputError(f"{place}: not a saved result; Result.save writes one ({error})") from None
+            raise InputError(f"{place} is not a saved result, such as Result.save writes ({error})") from None
         return cls._checked(saved, place)
 
     def to_json(self) -> dict[str, object]:
@@ -341,13 +342,13 @@ class Result:
     def _checked(cls, saved: Table, place: Path) -> Self:
         """Raises: InputError if what was read from a place is no result."""
         if place.name == RESULT and "schema" in saved:
-            raise InputError(f"{place}: belongs to a run; load that: Result.load({str(place.parent)!r})")
+            raise InputError(f"{place} belongs to a run; load the run: Result.load({str(place.parent)!r})")
         try:
             if saved["result"]["schema"] != SCHEMA:
-                raise InputError(f"{place}: not a result of schema {SCHEMA}")
+                raise InputError(f"{place} is not a result that this version of flowevolve can read")
             return cls._read(saved)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{place}: not a saved result; Result.save writes one ({error!r})") from None
+            raise InputError(f"{place} is not a saved result, such as Result.save writes ({error!r})") from None
 
     @classmethod
     def _read(cls, saved: Mapping[str, Any]) -> Self:

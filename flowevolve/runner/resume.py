@@ -161,7 +161,8 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         if before.ended is not None and not before.ended.leaves_work and not again:
             if not changed:
                 raise InputError(
-                    f"{directory}: the run has ended ({before.ended.said}){advice(before.ended, wanted.budget)}"
+                    f"{directory}: the run has ended, stopped by "
+                    f"{before.ended.said}{advice(before.ended, wanted.budget)}"
                 )
             if wanted.budget != before.config.budget:
                 await in_thread_unless_virtual(partial(check_room, wanted.budget), directory)
@@ -223,7 +224,9 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
     recorded.check()
     directory, start, last = recorded.path, recorded.start, recorded.last_event()
     if start is None or last is None:
-        raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
+        raise InputError(
+            f"{directory}: the journal does not have the beginning of the run; start a new run in another directory"
+        )
     end = recorded.event(last[0]).body
     touched = (
         any(StopReason(stop.reason).leaves_work for stop in recorded.events_of(RunStopping))
@@ -242,9 +245,10 @@ def _check_given(directory: Path, before: Collection[str], given: ProvidedObject
     missing = sorted(set(before).difference(given.names()))
     if missing:
         raise InputError(
-            f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python: start "
-            "its script again (with resume=True, if it calls flowevolve.optimize), or "
-            f"flowevolve.resume({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+            f"{directory}: this run's {' and '.join(missing)} {'was' if len(missing) == 1 else 'were'} given in "
+            "Python, so go on with it from there: start its script again (with resume=True, if it calls "
+            f"flowevolve.optimize), or call flowevolve.resume({str(directory)!r}, "
+            f"{', '.join(f'{name}=…' for name in missing)})"
         )
 
 
@@ -258,8 +262,8 @@ def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
         )
     if plan.given.task is not None and start.given is not None and "task" not in start.given:
         raise InputError(
-            f"{directory}: this run's task was named in its configuration; leave out the one given as an object, or "
-            "start a new run with it"
+            f"{directory}: this run's task was named in its configuration; leave out the task that you give as an "
+            "object, or start a new run with it in another directory"
         )
 
 
@@ -283,7 +287,7 @@ def _check_parts(request: _ResumeRequest, start: RunStarted, plan: Plan) -> list
     for name in changed:
         request.note(
             f"{request.directory}: {name if name in settings else f'the code of {name}'} has changed since the run "
-            "began; what comes now goes by the new one, and scores from before are kept as they are"
+            "began; from now on the new one is used, and earlier scores are kept as they are"
         )
     return changed
 
@@ -291,13 +295,13 @@ def _check_parts(request: _ResumeRequest, start: RunStarted, plan: Plan) -> list
 def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
     old, new = _flat(before.model_dump(mode="json")), _flat(wanted.model_dump(mode="json"))
     wrong = [
-        f"{key} is {_in_words(new.get(key))} and was {_in_words(old.get(key))}"
+        f"{key} is now {_in_words(new.get(key))}, but was {_in_words(old.get(key))}"
         for key in sorted(old.keys() | new.keys())
         if old.get(key) != new.get(key) and not _may_change(key)
     ]
     if wrong:
         raise InputError(
-            f"{directory}: the run can't go on with other settings of these: {'; '.join(wrong)}. Leave them as they "
+            f"{directory}: the run can't go on with settings that have changed: {'; '.join(wrong)}. Leave them as they "
             "were, or start a new run from its pool: flowevolve run CONFIG --from DIR"
         )
 
@@ -367,8 +371,9 @@ class _Rerun:
 
     def _another_way(self, where: str) -> InputError:
         return InputError(
-            f"{self._directory.path}: done again, the run took another way {where}. The code or the packages have "
-            "changed since. To go on from its pool: flowevolve run CONFIG --from DIR"
+            f"{self._directory.path}: when it was repeated up to where it was, the run took another course {where}. "
+            "The code or the packages must have changed since. Start a new run from its pool: flowevolve run CONFIG "
+            "--from DIR"
         )
 
     def begin(self, origin: float) -> None:

@@ -214,7 +214,7 @@ class _Opened:
         seed = next((each for each in confirmed if each.operator == SEED), None)
         best, frontier = best_and_frontier(algorithm, report.error)
         if best is None and confirmed and report.error is None:
-            why = "best() knows of none of the pool's candidates; are all archives of the algorithm in self.archives?"
+            why = "best() found none of the pool's candidates; are all archives of the algorithm in self.archives?"
             logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once

@@ -47,7 +47,9 @@ class Sent:
 
     def __str__(self) -> str:
         tokens = sum(len(message.content) for message in self.messages) // CHARS_PER_TOKEN
-        source = "no template: the task's own" if self.template is None else f"template {self.template}"
+        source = (
+            "no template, as the prompt is the task's own" if self.template is None else f"template {self.template}"
+        )
         head = f"==== role {self.role} · stage {self.stage} · {source} · about {tokens} tokens"
         if len(self.messages) == 1:
             return f"{head}\n\n{self.messages[0].content}"
@@ -108,9 +110,12 @@ def example_prompts(algorithm: str) -> list[Sent]:
     """
     if algorithm not in SHORT:
         if algorithm not in ALGORITHMS.names():
-            raise InputError(f"there is no algorithm {algorithm!r}; {did_you_mean(algorithm, ALGORITHMS.names())}")
+            raise InputError(f"unknown algorithm {algorithm!r}; {did_you_mean(algorithm, ALGORITHMS.names())}")
         there = ", ".join(SHORT)
-        raise InputError(f"{algorithm}: name a configuration of yours with --config; there are examples for {there}")
+        raise InputError(
+            f"{algorithm}: there is no example of a configuration; name one of yours with --config (there are "
+            f"examples for {there})"
+        )
     with TemporaryDirectory() as folder:
         example = dict(SHORT[algorithm])
         if algorithm == "meta_harness":

@@ -38,7 +38,7 @@ def check_parts(task: Task) -> None:
             raise InputError(f"{said}: its data is {_a(data)}; give a Dataset(train=…, val=…)")
     for split in ("train", "val"):
         if not getattr(data, split):
-            raise InputError(f"{said}: has no {split} examples; give at least one")
+            raise InputError(f"{said} has no {split} examples; give at least one")
     rollout = task.rollout
     if inspect.isroutine(rollout) and not inspect.iscoroutinefunction(inspect.unwrap(rollout)):
         raise InputError(
@@ -49,7 +49,7 @@ def check_parts(task: Task) -> None:
         raise InputError(f"{said}: seed() is async; write it as: def seed(self)")
     if not isinstance(seed, Artifact):
         raise InputError(
-            f"{said}: seed() must return an Artifact, returns {_a(seed)}; write it as: "
+            f"{said}: seed() returned {_a(seed)}, but has to return an Artifact; write it as: "
             'return Artifact({"prompt": "…"})'
         )
 

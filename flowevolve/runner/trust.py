@@ -23,4 +23,4 @@ async def find_trust(task: Task, before: ScoreTrust | None) -> ScoreTrust | None
 def earlier_trust(start: RunStarted) -> ScoreTrust:
     """What the run that began with ``start`` had found. It stays so when the run is resumed or replayed."""
     known = ScoreTrust.of(start.score_trust, start.shared_because)
-    return known or ScoreTrust("shared", "a version began the run that had no other way")
+    return known or ScoreTrust("shared", "the run was begun by a version of flowevolve that had no other way")

@@ -93,11 +93,11 @@ class PageProcess:
         try:
             wanted = read_act(act)
             if is_virtual():
-                return "A run on the virtual clock can't be steered, as hours of it pass in a moment."
+                return "A run on the virtual clock can't be steered, because its hours pass in a moment."
             if self._engine is None:
                 if not self._begun:
                     return "The run has not begun yet; try again in a moment."
-                return "The run is at its end; it can't be steered any more."
+                return "The run is ending, so it can't be steered any more."
             await self._engine.act(wanted, by)
         except InputError as error:
             return str(error)
@@ -149,8 +149,8 @@ def _address(process: subprocess.Popen[bytes]) -> str:
     finally:
         limit.cancel()
     if late.is_set():
-        return f"none: it told no address within {STARTING_SECONDS:.0f} s"
-    return f"none: {why or 'it did not start'}"
+        return f"none, as its server did not start within {STARTING_SECONDS:.0f} s"
+    return f"none, as its server did not start{f': {why}' if why else ''}"
 
 
 def _next_line(process: subprocess.Popen[bytes]) -> bytes:

@@ -138,7 +138,11 @@ class Lines(Progress):
             self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
         elif isinstance(event.body, RunStopping):
             flows = _flows_said(figures.open_flows)
-            cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
+            cut = (
+                " (press Ctrl-C once more to cut them off)"
+                if figures.stopping == INTERRUPTED and figures.open_flows
+                else ""
+            )
             self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopped_by()}; {flows} to finish{cut}")
         elif perfect < MANY_PERFECT <= figures.perfect:
             self._write(

@@ -102,7 +102,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_variable_that_holds_no_key_is_named_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "two words")
-    with pytest.raises(InputError, match=r"SOME_KEY: holds no API key") as caught:
+    with pytest.raises(InputError, match=r"SOME_KEY holds no API key") as caught:
         read_key("SOME_KEY", None)
     assert "words" not in str(caught.value)
 

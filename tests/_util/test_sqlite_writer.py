@@ -124,7 +124,7 @@ async def test_settled_waits_for_what_was_put_before_it(database: sqlite3.Connec
     writer.close()
     await writer.settled()
     writer.put(2)
-    with pytest.raises(EngineError, match="test: something was put after it was closed"):
+    with pytest.raises(EngineError, match="test: something was to be written after this was closed"):
         await writer.settled()
 
 

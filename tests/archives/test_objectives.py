@@ -90,8 +90,8 @@ def test_a_candidate_that_lacks_a_metric_somewhere_is_not_on_the_front_of_its_me
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"fronts": "objective"}, "'objective' names no objective"),
-        ({"objectives": ["recall"]}, "'instance' has no use for objectives"),
+        ({"fronts": "objective"}, r"is \[\], but fronts = 'objective' needs objectives"),
+        ({"objectives": ["recall"]}, r"is \['recall'\], but fronts = 'instance' uses no objectives"),
         ({"fronts": "pareto", "objectives": ["recall"]}, "fronts"),
     ],
 )

@@ -124,7 +124,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "unknown task": (("task.name=housestyle",), 2, "did you mean 'house_style'"),
     "unknown task setting": (("task.data=1",), 2, "task.data"),
     "task not importable": (("task.name=no_such_module:Task",), 2, "no_such_module"),
-    "missing task data": (("task.name=math",), 2, "task.data: is missing"),
+    "missing task data": (("task.name=math",), 2, "task.data is missing"),
     "missing data file": (("task.name=math", "task.data.path=nowhere.jsonl"), 2, "nowhere.jsonl: no such data file"),
     "unknown data format": (("task.name=math", "task.data.path=run.toml"), 2, "unknown kind of file"),
     "empty data": (("task.name=math", "task.data.path=empty.jsonl"), 2, "holds no rows"),
@@ -168,26 +168,26 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         2,
         "llm.api_key_file: there is no such file",
     ),
-    "model without a backend": (("llm.model=m",), 2, "backend is missing, though model is given: set it to 'openai'"),
+    "model without a backend": (("llm.model=m",), 2, "backend is missing, though model is given; set it to 'openai'"),
     "address without a backend": (("llm.roles.task.base_url=http://h/v1",), 2, "though roles.task.base_url is given"),
     "variable of a key that is not set": (
         (*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1", "llm.api_key_env=NOT_SET_ANYWHERE"),
         2,
         "the environment variable NOT_SET_ANYWHERE, which is to hold the key for http://127.0.0.1:9/v1, is not set",
     ),
-    "address of one function": (
+    "address is that of one function": (
         (*OPENAI, "llm.model=m", "llm.base_url=http://h/v1/chat/completions"),
         2,
-        "llm.base_url: is the address of one function of the API: leave /chat/completions out",
+        "llm.base_url: the address is that of one function of the API; leave out /chat/completions at its end",
     ),
     "bandit without models": (("llm.roles.task.bandit=ucb",), 2, "at least two models"),
     "unreachable server": ((*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1"), 3, "127.0.0.1:9"),
-    "override without a value": (("seed",), 2, "key.of.setting=value"),
+    "override without a value": (("seed",), 2, "such as --set budget.minutes=10"),
     "override inside a value": (("seed.x=1", "clock.y.z=2"), 2, "clock"),
     "held out without a test split": (
         ("held_out=true", *INSTRUCTIONS, "task.data.sizes={train=2,val=2}"),
         2,
-        "test split",
+        "no test examples",
     ),
 }
 
@@ -210,7 +210,7 @@ def test_a_mistake_gets_one_helpful_line(mistake: str, config: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("[budget\n", "not valid TOML"), ("", "budget: is missing"), ("[budget]\n", "at least one limit")],
+    [("[budget\n", "not valid TOML"), ("", "budget is missing"), ("[budget]\n", "at least one limit")],
 )
 def test_bad_files_are_named(content: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text(content)
@@ -298,7 +298,7 @@ def test_a_run_is_exported_and_compacted(config: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "written to out/export" in done.stdout
     traced = flowevolve("export", "out", "--format", "trace", cwd=folder)
-    assert traced.stdout == "written to out/export/trace.json; to look at it: open it at https://ui.perfetto.dev\n"
+    assert traced.stdout == "written to out/export/trace.json; open it at https://ui.perfetto.dev to look at it\n"
     assert json.loads((folder / "out" / "export" / "trace.json").read_text())["traceEvents"]
     assert (folder / "out" / "export" / "best" / "system_prompt.txt").exists()
     lines = len((folder / "out" / "export" / "calls.jsonl").read_text().splitlines())
@@ -410,7 +410,7 @@ def test_check_and_list(config: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        (("held_out=true", *INSTRUCTIONS, "task.data.sizes={train=2,val=2}"), "no test split"),
+        (("held_out=true", *INSTRUCTIONS, "task.data.sizes={train=2,val=2}"), "no test examples"),
         (("algorithm.name=combee", "algorithm.fan_in=10", "algorithm.max_in_flight=2"), "gathers 10 items at a time"),
         (("start.run=nowhere",), "nowhere"),
     ],

@@ -110,9 +110,9 @@ def test_a_branch_is_gone_on_with_and_branched_again_like_any_run(folder: Path) 
     ("arguments", "said"),
     [
         (("nowhere", "--candidate", "c1"), "nowhere: no such run directory"),
-        (("runs/first", "--candidate", "c999"), "runs/first: has no candidate 'c999'; "),
+        (("runs/first", "--candidate", "c999"), "runs/first has no candidate 'c999'; "),
         (("runs/first", "--candidate", "SEED", "--set", "budget.proposal=1"), "--set: budget.proposal: unknown key"),
-        (("runs/first", "--candidate", "SEED", "--out", "runs/first"), "runs/first: holds a run already"),
+        (("runs/first", "--candidate", "SEED", "--out", "runs/first"), "runs/first holds a run already"),
         (("runs/first", "--candidate", "SEED", "--set", "branch.texts={more='x'}"), "branch.texts: has 'more'"),
     ],
 )
@@ -131,4 +131,4 @@ def test_a_run_whose_task_was_an_object_says_how_it_is_branched(folder: Path, tm
     clock.run(lambda: run(config, task=house_style_task(), out=tmp_path / "given"), clock="virtual")
     done = flowevolve("branch", "given", "--candidate", "c0", "--out", "out", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "task was given as an object; branch it from Python" in done.stderr
+    assert "task was given in Python, so branch it from there" in done.stderr

@@ -45,7 +45,7 @@ def test_a_profile_that_can_not_be_written_any_more_is_printed(url: str, tmp_pat
     done = flowevolve("calibrate", url, "--most", "1", "--seconds", "10", cwd=tmp_path)
     assert done.returncode == 2
     assert tomllib.loads(done.stdout)["output"]["most"] == 8192
-    assert "server.toml: can't be written: " in done.stderr
+    assert "server.toml can't be written: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -53,7 +53,7 @@ def test_whether_it_can_be_written_is_found_before_the_server_is_asked(tmp_path:
     (tmp_path / "server.toml").mkdir()
     done = flowevolve("calibrate", "http://127.0.0.1:9/v1", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "server.toml: can't be written: " in done.stderr
+    assert "server.toml can't be written: " in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_whether_it_can_be_written_is_found_before_the_server_is_asked(tmp_path:
     [
         (["http://127.0.0.1:9/v1"], 3, "127.0.0.1:9"),
         (["http://127.0.0.1:9/v1", "--out", "server.json"], 2, "name a file that ends in .toml"),
-        (["http://127.0.0.1:9/v1", "--out", "no/such/folder.toml"], 2, "in a folder that is there"),
+        (["http://127.0.0.1:9/v1", "--out", "no/such/folder.toml"], 2, "in a folder that exists"),
         (["http://127.0.0.1:9/v1", "--api-key-env", "NO_SUCH_KEY_HERE"], 2, "NO_SUCH_KEY_HERE"),
         (["127.0.0.1:9"], 2, "calibrate.base_url"),
     ],

@@ -48,7 +48,7 @@ async def test_it_passes_requests_on_until_it_is_interrupted_also_to_a_server_th
     async with serve(backend) as server:
         pass
     async with started(server, "--cache", str(tmp_path / "cache")) as (process, said):
-        assert "no answer yet" in said
+        assert "the server does not answer yet" in said
         url = said.partition(" at ")[2].partition(";")[0]
         transport = AioHTTPTransport(url, None, max_connections=1)
         request = ChatRequest("m", (Message("user", "hello"),), seed=1)
@@ -67,7 +67,7 @@ async def test_it_passes_requests_on_until_it_is_interrupted_also_to_a_server_th
 async def test_it_says_where_a_server_has_no_list_of_models() -> None:
     backend = SimBackend(RulesWorld(PRESETS["normal"]), PROFILES["instant"], model="m")
     async with serve(backend) as server, started(f"{server}/wrong") as (_, said):
-        assert "no list of models, so the first requests tell whether the URL is right: HTTP 404" in said
+        assert "no list of models, so only the first requests will tell whether the URL is right: HTTP 404" in said
 
 
 async def test_one_wrong_address_among_several_is_named() -> None:
@@ -108,7 +108,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         done = flowevolve("gateway", "http://127.0.0.1:1/v1", "--port", str(port), cwd=tmp_path)
     assert done.returncode == 2
     assert f"can't listen on 127.0.0.1:{port}: " in done.stderr
-    assert "choose another --port" in done.stderr
+    assert "Choose another --port" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that takes nothing")

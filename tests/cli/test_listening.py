@@ -34,7 +34,7 @@ def test_a_port_that_is_taken_is_named(command: str, folder: Path) -> None:
         port = taken.getsockname()[1]
         done = flowevolve(*COMMANDS[command], "--port", str(port), cwd=folder)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {command}: can't listen on 127.0.0.1:{port}")
+    assert done.stderr.startswith(f"error: {command} can't listen on 127.0.0.1:{port}")
     assert done.stderr.count("\n") == 1
 
 

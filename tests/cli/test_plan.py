@@ -61,7 +61,7 @@ def test_json_is_as_the_reference_says(tmp_path: Path) -> None:
     [
         ((), "name a profile of the server that will answer, with --profiles"),
         (("--profiles", "nowhere.toml"), "nowhere.toml: no such file"),
-        (("--profiles", "instant", "--widths", "8,many"), "'many' is no number"),
+        (("--profiles", "instant", "--widths", "8,many"), "'many' is not a whole number"),
         (("--profiles", "instant", "--set", "task.name=none"), "task"),
         (("--profiles", "instant", "--lengths", "runs/none"), "runs/none"),
     ],

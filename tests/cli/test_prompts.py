@@ -58,7 +58,7 @@ def test_rows_may_come_from_standard_input() -> None:
         (b'{"reply": "a"}\n["a"]\n', 'line 2: has to be an object with a text "reply"'),
         (b'{"reply": 1}\n', 'line 1: has to be an object with a text "reply"'),
         (b'{"reply": "a", "parent": 1}\n', "line 1: 'parent' has to be a text"),
-        (b'{"reply": "a"}\n\xff\n', "line 2: is not UTF-8"),
+        (b'{"reply": "a"}\n\xff\n', "line 2 is not UTF-8"),
         (b"[" * 100_000, "line 1: is not JSON"),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_bad_row_is_named_before_anything_is_printed(content: bytes, says: str
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     done = flowevolve("prompts", "read", "answer", "--jsonl", "gone.jsonl", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "gone.jsonl: can't be read" in done.stderr
+    assert "gone.jsonl can't be read" in done.stderr
 
 
 def test_what_an_algorithm_sends_is_shown_by_role(tmp_path: Path) -> None:
@@ -101,11 +101,14 @@ def test_prompts_are_shown_for_a_configuration_with_templates_of_its_own(tmp_pat
     [
         (
             ["gepa", "--role", "judge"],
-            "--role judge: nothing was sent to it in so short a run, which called task, refl",
+            "--role judge: nothing is sent to this role in so short a run, which calls only task, refl",
         ),
-        (["gepa", "--set", "seed=1"], "--set: overrides a setting of a configuration; name one with --config"),
+        (
+            ["gepa", "--set", "seed=1"],
+            "--set overrides a setting of a configuration; name the configuration with --config",
+        ),
         (["gepa", "--config", "none.toml"], "none.toml: no such config file"),
-        (["gepo"], "there is no algorithm 'gepo'; did you mean 'gepa'?"),
+        (["gepo"], "unknown algorithm 'gepo'; did you mean 'gepa'?"),
     ],
 )
 def test_what_can_t_be_shown_is_told_in_a_line(arguments: list[str], problem: str, tmp_path: Path) -> None:

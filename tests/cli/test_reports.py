@@ -166,7 +166,7 @@ def test_compare_says_where_tasks_differ(made: Path) -> None:
     copytree(made / "runs" / "done", made / "elsewhere" / "a")
     config = made / "elsewhere" / "a" / "config.toml"
     config.write_text(config.read_text().replace('name = "house_style"', 'name = "math"'))
-    assert "scores don't compare" in flowevolve("compare", "runs/done", "elsewhere/a", cwd=made).stdout
+    assert "scores can't be compared" in flowevolve("compare", "runs/done", "elsewhere/a", cwd=made).stdout
 
 
 def test_report_of_an_unfinished_run_says_so_and_how_to_go_on(made: Path) -> None:
@@ -198,7 +198,7 @@ def test_of_all_runs_those_that_cant_be_read_are_left_out(made: Path, tmp_path: 
     done = flowevolve("status", "--all", cwd=tmp_path)
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 1
-    assert done.stderr.startswith("left out: runs/empty/journal.sqlite: is empty")
+    assert done.stderr.startswith("left out: runs/empty/journal.sqlite is empty")
 
 
 def test_run_as_json_prints_one_object_and_nothing_else(made: Path) -> None:

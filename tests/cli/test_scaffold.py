@@ -45,19 +45,19 @@ def test_what_is_written_is_formatted_and_clean(kind: str, name: str, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("Hill.Climb", "is no name for a package; take lower-case words"),
-        ("hill climb", "is no name"),
-        ("../up", "is no name"),
-        ("", "is no name"),
-        ("class", "is no name"),
-        ("true", "is no name"),
-        ("false", "is no name"),
-        ("none", "is no name"),
-        ("hill__climb", "is no name"),
+        ("Hill.Climb", "can't be the name of a package; give lower-case words"),
+        ("hill climb", "can't be the name"),
+        ("../up", "can't be the name"),
+        ("", "can't be the name"),
+        ("class", "can't be the name"),
+        ("true", "can't be the name"),
+        ("false", "can't be the name"),
+        ("none", "can't be the name"),
+        ("hill__climb", "can't be the name"),
         ("gepa", "the algorithm 'gepa' exists already"),
         ("json", "a Python module of this name"),
         ("flowevolve", "a Python module of this name"),
-        ("evaluate", "uses the name Evaluate for something else"),
+        ("evaluate", "would use the name Evaluate for two things"),
     ],
 )
 def test_names_that_would_not_work_are_refused(name: str, says: str, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "full" / "notes.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for folder in ("full", "file"):
-        with pytest.raises(InputError, match="is there already and is not overwritten; name another folder with --dir"):
+        with pytest.raises(InputError, match="exists already and is not overwritten; name another folder with --dir"):
             scaffold("algorithm", "hill_climb", Path(folder))
     (tmp_path / "hill_climb").mkdir()
     assert scaffold("algorithm", "hill_climb") == Path("hill_climb")

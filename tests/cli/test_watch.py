@@ -43,7 +43,7 @@ def test_report_writes_figures_and_says_which_there_are(made: Path, monkeypatch:
     assert done.stdout.splitlines()[-3:] == [
         "its page: runs/one/report.html",
         "its figures, as SVG, PDF and PNG: score in figures",
-        "no figure staleness: no item was judged: none was stale, or every one went on unasked",
+        "the figure staleness was not written, because no item was judged: none was stale, or every one went on unasked",
     ]
     assert [file.name for file in (made / "figures").iterdir()] == ["score.svg"]
 
@@ -58,8 +58,8 @@ def test_report_as_json_writes_no_page(made: Path) -> None:
     ("place", "said"),
     [
         ("nowhere", "nowhere: no such folder"),
-        ("empty", "empty: holds no run, and there is none in its folders"),
-        ("http://127.0.0.1:9/?token=secret", "http://127.0.0.1:9/: can't be reached"),
+        ("empty", "empty holds no run, and neither do the folders in it"),
+        ("http://127.0.0.1:9/?token=secret", "http://127.0.0.1:9/ can't be reached"),
     ],
 )
 def test_watch_of_nothing_is_one_line(made: Path, place: str, said: str) -> None:

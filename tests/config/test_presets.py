@@ -57,7 +57,7 @@ def test_each_preset_is_a_configuration_that_is_allowed() -> None:
 
 
 def test_a_preset_that_the_algorithm_does_not_have_is_refused() -> None:
-    with pytest.raises(InputError, match=r"test: preset: algorithm 'ace' has no 'careful'; it has .*plain"):
+    with pytest.raises(InputError, match=r"test: preset: algorithm 'ace' has no preset 'careful'; it has .*plain"):
         parsed(preset="careful", algorithm={"name": "ace"})
     with pytest.raises(InputError, match="preset"):
         parsed(preset="carefree")

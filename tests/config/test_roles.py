@@ -96,7 +96,7 @@ def test_roles_that_are_called_come_first_and_models_are_named_once() -> None:
 
 def test_a_model_may_be_named_by_the_roles_alone() -> None:
     assert model_names(roles({"backend": "openai", "roles": {"task": {"model": "n"}}}).values()) == ("n",)
-    with pytest.raises(InputError, match=r"llm\.model: is missing, and role 'task' names no model.*llm\.roles\.task"):
+    with pytest.raises(InputError, match=r"llm\.model is missing, and role 'task' names no model.*llm\.roles\.task"):
         roles({"backend": "openai"})
 
 
@@ -106,13 +106,16 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"roles": {"r": {"models": [{"model": "a", "wieght": 1}]}}},
         r"llm\.roles\.r\.models\.0\.wieght: .* did you mean 'weight'",
     ),
-    "model without a name": ({"roles": {"r": {"models": [{"weight": 1}]}}}, r"models\.0\.model: is missing"),
-    "no weight": ({"roles": {"r": {"models": [{"model": "a", "weight": 0}]}}}, r"models\.0\.weight: .*greater than 0"),
+    "model without a name": ({"roles": {"r": {"models": [{"weight": 1}]}}}, r"models\.0\.model is missing"),
+    "no weight": (
+        {"roles": {"r": {"models": [{"model": "a", "weight": 0}]}}},
+        r"models\.0\.weight is 0, but has to be above 0",
+    ),
     "bandit alone": ({"roles": {"r": {"bandit": "ucb"}}}, r"llm\.roles\.r: .*at least two models"),
     "bandit of equals": ({"roles": {"r": {"bandit": "ucb", "models": [{"model": "a"}] * 2}}}, "a name of its own"),
     "bandit with weights": (
         {"roles": {"r": {"bandit": "ucb", "models": [{"model": "a", "weight": 1}, {"model": "b"}]}}},
-        "leave the weights out",
+        "leave out either the weights or the bandit",
     ),
     "zero concurrency": ({"roles": {"r": {"concurrency": 0}}}, r"llm\.roles\.r\.concurrency"),
 }
@@ -169,7 +172,7 @@ def test_thinking_is_stripped_unless_a_role_keeps_it() -> None:
     assert one({}).llm.thinking == "strip"
     assert one({"thinking": "keep"}).llm.thinking == "keep"
     assert one({"thinking": "strip"}, thinking="keep").llm.thinking == "strip"
-    with pytest.raises(InputError, match=r"llm.thinking: .*'strip' or 'keep'"):
+    with pytest.raises(InputError, match=r"llm.thinking is .*, but has to be 'strip' or 'keep'"):
         one({}, thinking="hide")
 
 
@@ -188,7 +191,7 @@ def test_azures_form_is_that_of_one_address() -> None:
     ("llm", "says"),
     [
         ({"azure_api_version": "latest", "base_url": "https://mine.openai.azure.com"}, "llm.azure_api_version"),
-        ({"azure_api_version": "2024-10-21", "base_url": None}, "needs llm.base_url, the endpoint"),
+        ({"azure_api_version": "2024-10-21", "base_url": None}, "azure_api_version needs base_url, the address"),
     ],
 )
 def test_azures_settings_are_checked(llm: dict[str, object], says: str) -> None:

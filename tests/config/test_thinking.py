@@ -67,7 +67,7 @@ def test_what_always_thinks_cannot_be_switched_off(model: str) -> None:
 
 @pytest.mark.parametrize(("on", "effort"), [(False, "high"), (True, "none")])
 def test_two_that_contradict_each_other_are_refused(on: bool, effort: str) -> None:
-    with pytest.raises(InputError, match="give one of the two"):
+    with pytest.raises(InputError, match="leave out one of the two"):
         one({"enable_thinking": on, "reasoning_effort": effort})
 
 

@@ -77,5 +77,7 @@ def test_the_events_of_a_run_are_read_and_written_as_they_were() -> None:
 
 
 def test_what_can_not_be_read_is_named() -> None:
-    with pytest.raises(InputError, match=r"at event 7: flow\.close: flow: .*valid integer.*; more: "):
+    with pytest.raises(
+        InputError, match=r"at event 7: flow\.close: flow is 'x', but has to be a whole number; more: unknown key"
+    ):
         _ = Event(7, 0.0, "flow.close", {"flow": "x", "more": 1}).body

@@ -300,5 +300,7 @@ def test_snapshots_give_the_statuses_that_are_asked_for_as_they_were() -> None:
 
 def test_a_score_that_is_no_number_is_refused_with_its_example() -> None:
     assert candidate("c1").scored({"a": 0.5, "b": -inf}).mean_score == -inf
-    with pytest.raises(EngineError, match="candidate 'c1': its score on 'b' is nan, which says nothing of it"):
+    with pytest.raises(
+        EngineError, match="candidate 'c1': its score on example 'b' is nan, but scores have to be numbers"
+    ):
         candidate("c1").scored({"a": 0.5, "b": nan})

@@ -322,7 +322,7 @@ def test_comments_are_made_on_the_examples_that_candidates_are_made_and_scored_b
         (fe.Approve("c99"), "approve: there is no candidate 'c99'"),
         (fe.Inject({"a": "seed 0"}, "c1"), "inject: the texts are the same as those of c1; change one of them"),
         (fe.Inject({"a": "x"}, "c3"), "inject: candidate 'c3', which this was edited from, is not in the pool"),
-        (fe.Inject({"b": "x"}), "inject: the artifact has components 'b', and needs 'a'"),
+        (fe.Inject({"b": "x"}), "inject: the artifact has components 'b', but needs 'a'"),
     ],
     ids=repr,
 )
@@ -343,10 +343,10 @@ def test_what_can_not_be_done_is_refused_and_that_is_journaled(act: Act, message
 @pytest.mark.parametrize(
     ("act", "by", "message"),
     [
-        (fe.Inject({"a": 3}, "c1"), "ada", "inject: texts.a: Input should be an instance of str"),  # type: ignore[dict-item]
-        (fe.Inject("text", "c1"), "ada", "inject: texts: Input should be a valid"),  # type: ignore[arg-type]
-        (fe.Veto(3), "ada", "veto: candidate: Input should be a valid string"),  # type: ignore[arg-type]
-        (fe.Comment(5, candidate="c1"), "ada", "comment: text: Input should be an instance of str"),  # type: ignore[arg-type]
+        (fe.Inject({"a": 3}, "c1"), "ada", "inject: texts.a is 3, but has to be a text"),  # type: ignore[dict-item]
+        (fe.Inject("text", "c1"), "ada", "inject: texts has to be a table"),  # type: ignore[arg-type]
+        (fe.Veto(3), "ada", "veto: candidate is 3, but has to be a text"),  # type: ignore[arg-type]
+        (fe.Comment(5, candidate="c1"), "ada", "comment: text is 5, but has to be a text"),  # type: ignore[arg-type]
         (fe.Comment("Hm.", candidate="c1"), None, "comment: by is None; say who asks for it, as a text"),
         ("pause", "ada", "act: 'pause' is no act; give one, such as flowevolve.Pause()"),
     ],

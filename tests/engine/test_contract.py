@@ -51,10 +51,16 @@ def updating(make: Callable[[Carrier], Any]) -> Small:
     [
         (
             lambda context: context.propose(A, parents=[], operator=None),
-            "propose: operator: Input should be a valid st",
+            "propose: operator has to be a text",
         ),
-        (lambda context: context.propose(A, parents=[], operator="w", born="x"), "propose: born: Input should be a va"),
-        (lambda context: context.propose(A, parents=[], operator="w", attributes=[1]), "propose: attributes: Input sh"),
+        (
+            lambda context: context.propose(A, parents=[], operator="w", born="x"),
+            "propose: born is 'x', but has to be a whole",
+        ),
+        (
+            lambda context: context.propose(A, parents=[], operator="w", attributes=[1]),
+            "propose: attributes has to be a table",
+        ),
         (
             lambda context: context.propose(A, parents=[], operator="w", attributes={"x": {1}}),
             "propose: Object of type",
@@ -68,7 +74,7 @@ def updating(make: Callable[[Carrier], Any]) -> Small:
             lambda context: context.propose(Artifact({"txet": "b"}), parents=[propose(context)], operator="w"),
             "propose: the artifact has the components ['txet'], but what it is made from has ['text']; parent.artifact",
         ),
-        (lambda context: context.reject(propose(context), None), "reject: reason: Input should be an instance of str"),
+        (lambda context: context.reject(propose(context), None), "reject: reason has to be a text"),
         (lambda context: Emit(1, derives="c0"), "Emit: derives is 'c0'; give a tuple of ids of candidates, such as"),  # type: ignore[arg-type]
         (lambda context: Emit(1, derives=(propose(context),)), "Emit: derives is (Candidate("),  # type: ignore[arg-type]
         (lambda context: Emit(1, derives=("c9",)), "Emit: derives names c9, but the pool has no such candidate"),
@@ -90,7 +96,7 @@ def test_a_decision_that_is_no_dictionary_is_refused() -> None:
     ("make", "message"),
     [
         (lambda carrier: [carrier.candidate], "commit: a Candidate is no change; give Add"),
-        (lambda carrier: [Note("seen", [1])], "commit: Note: data: Input should be a valid dictionary"),  # type: ignore[arg-type]
+        (lambda carrier: [Note("seen", [1])], "commit: Note: data has to be a table"),  # type: ignore[arg-type]
         (lambda carrier: [Add(replace(carrier.candidate, scores={"1": None}))], "commit: Add: scores.1."),
     ],
 )

@@ -298,7 +298,7 @@ def test_attributes_that_no_journal_can_hold_are_refused() -> None:
 
 def test_what_has_other_components_than_all_that_the_pool_has_is_refused_and_the_run_goes_on() -> None:
     async def try_it(engine: Engine) -> None:
-        with pytest.raises(InputError, match=r"inject: the artifact has components 'b', and needs 'a'$") as caught:
+        with pytest.raises(InputError, match=r"inject: the artifact has components 'b', but needs 'a'$") as caught:
             await engine.inject(fe.Artifact({"b": "x"}))
         said.append(str(caught.value))
         with pytest.raises(InputError, match="inject: parents is 'c0'; give a list of ids of candidates"):
@@ -332,7 +332,7 @@ def test_a_parent_with_other_components_is_refused_and_the_run_goes_on() -> None
     async def try_it(engine: Engine) -> None:
         await anyio.sleep(5.5)
         (recipe,) = engine.pool.snapshot().candidates(pool="recipes")
-        with pytest.raises(InputError, match=r"inject: the artifact has components 'a', and needs 'b'$") as caught:
+        with pytest.raises(InputError, match=r"inject: the artifact has components 'a', but needs 'b'$") as caught:
             await engine.inject(fe.Artifact({"a": "x"}), parents=[recipe.id])
         refused.append(str(caught.value))
 

@@ -92,7 +92,7 @@ def test_a_limit_on_proposals_is_not_passed_by_flows_of_several_children(mode: s
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ({"children": 0}, r"algorithm\.children: .*greater than 0"),
+        ({"children": 0}, r"algorithm\.children is 0, but has to be above 0"),
         ({"childern": 4}, r"algorithm\.childern: unknown key; did you mean 'children'"),
         ({"examples": 500}, r"algorithm\.examples: there are only 120 training examples"),
     ],

@@ -136,7 +136,7 @@ def test_what_cannot_be_compacted_is_said_and_left_as_it_was(tmp_path: Path, mon
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database:
         database.execute("CREATE TRIGGER full BEFORE UPDATE ON calls BEGIN SELECT raise(ABORT, 'disk full'); END")
         database.commit()
-        with pytest.raises(StorageError, match="could not be compacted, and nothing in it is lost: disk full"):
+        with pytest.raises(StorageError, match=r"could not be compacted: disk full\. Nothing in it is lost"):
             compact(tmp_path)
         with RecordedRun(tmp_path) as recorded:
             assert all(each.messages is not None for each in recorded.calls())
@@ -145,5 +145,5 @@ def test_what_cannot_be_compacted_is_said_and_left_as_it_was(tmp_path: Path, mon
         database.execute("ALTER TABLE calls ADD COLUMN request")
         database.commit()
     (tmp_path / "journal.end").unlink()
-    with pytest.raises(InputError, match="is a journal of schema 2"):
+    with pytest.raises(InputError, match=r"was written by an earlier version of flowevolve \(schema 2\)"):
         compact(tmp_path)

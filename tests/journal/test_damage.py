@@ -100,7 +100,9 @@ def see_that_it_is_repaired(ground: Ground, path: Path, told: bool) -> Repaired 
         see_what_was_saved(ground, path, done)
         assert (done is not None) == told
         return done
-    assert re.search(r"nothing can be saved: .*; all files are left as they are", said)
+    assert re.search(
+        r"nothing can be saved, as there is nothing before the damage: .*\. All files are left as they are", said
+    )
     assert {name: (path / name).read_bytes() for name in before} == before
     return None
 
@@ -142,7 +144,7 @@ def test_a_repair_says_what_it_saved_and_what_is_gone(ground: Ground) -> None:
         database.execute("UPDATE events SET data = replace(data, ':', ': ') WHERE seq = ?", (event,))
         database.commit()
     damaged = (path / "journal.sqlite").read_bytes()
-    with pytest.raises(DamagedError, match=rf"event {event} is not as it was written.*: flowevolve repair"):
+    with pytest.raises(DamagedError, match=rf"event {event} is not as it was written.*, call flowevolve repair"):
         content(path)
     done = repair(path)
     assert done is not None
@@ -228,7 +230,7 @@ def test_a_repair_that_was_cut_off_is_finished_by_the_next(ground: Ground, monke
         patch.setattr(repairing, "_put_in_place", killed)
         with pytest.raises(KeyboardInterrupt):
             repair(path)
-    with pytest.raises(DamagedError, match="a repair was cut off, which another one finishes"):
+    with pytest.raises(DamagedError, match="a repair of it was cut off, and another one will finish that"):
         content(path)
     first = repair(path)
     assert first is None or first.gone_events > 0

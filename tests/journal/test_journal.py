@@ -80,7 +80,7 @@ def test_what_could_not_be_written_is_not_kept_quiet(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.sqlite")
     journal.event(Event(0, 0.0, "a", {}))
     journal.event(Event(0, 0.0, "the same number again", {}))
-    with pytest.raises(StorageError, match="not complete"):
+    with pytest.raises(StorageError, match="could not be written"):
         journal.close()
 
 
@@ -91,7 +91,7 @@ def test_a_journal_of_an_older_schema_is_not_gone_on_with(schema: int, tmp_path:
     with sqlite3.connect(path) as database:
         database.execute("UPDATE meta SET value = ?", (str(schema),))
     database.close()
-    with pytest.raises(InputError, match=f"is a journal of schema {schema}"):
+    with pytest.raises(InputError, match=f"was written by an earlier version of flowevolve \\(schema {schema}"):
         Journal(path, resume=True)
 
 
@@ -117,7 +117,7 @@ def test_another_sqlite_file_is_left_alone(tmp_path: Path) -> None:
         database.execute("CREATE TABLE precious (x)")
     before = path.read_bytes()
     for resume in (False, True):
-        with pytest.raises(InputError, match=r"other\.sqlite: is no journal"):
+        with pytest.raises(InputError, match=r"other\.sqlite is no journal"):
             Journal(path, resume=resume)
     assert path.read_bytes() == before
 
@@ -207,7 +207,7 @@ def test_a_payload_that_cannot_be_kept_is_left_out_and_its_type_named_once(tmp_p
         journal.event(sent(2, "2.1", "fine"))
     (said,) = logs
     assert (said["event"], said["payload"]) == ("payload.not_kept", "function")
-    assert "builtins.function is nothing the journal can hold" in said["why"]
+    assert "the journal can't hold a builtins.function" in said["why"]
     assert numbers(tmp_path / "j.sqlite") == [0, 1, 2]
     assert list(payloads(tmp_path / "j.sqlite")) == ["2.1"]
 
@@ -234,7 +234,7 @@ async def test_a_journal_that_is_gone_is_told_and_not_written_into_the_void(how:
     if how == "removed":
         shutil.rmtree(tmp_path / "elsewhere")
     journal.event(Event(1, 0.0, "b", {}))
-    with pytest.raises(StorageError, match=r"j.sqlite: was removed, moved or replaced while the run was going on"):
+    with pytest.raises(StorageError, match=r"j.sqlite was removed, moved or replaced during the run"):
         await journal.settled()
     with pytest.raises(StorageError, match="moved or replaced"):
         journal.close()
@@ -285,7 +285,7 @@ async def test_a_full_disk_is_one_clear_error_and_costs_nothing_that_was_settled
             await journal.settled()
             settled += 3
 
-    with pytest.raises(StorageError, match=r"j\.sqlite: the journal is not complete: database or disk is full"):
+    with pytest.raises(StorageError, match=r"j\.sqlite: the journal could not be written: database or disk is full"):
         await write_on()
     with pytest.raises(StorageError):
         await journal.settled()
@@ -350,5 +350,5 @@ def test_killed_every_step_is_whole_or_absent_and_what_was_settled_is_there(afte
 
 
 def test_a_place_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="can't write a journal"):
+    with pytest.raises(InputError, match="a journal can't be written here"):
         Journal(tmp_path)

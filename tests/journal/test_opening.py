@@ -162,7 +162,9 @@ def test_a_read_only_directory_is_refused_where_only_writing_could_tell_what_is_
     killed_run = left_by_a_killed_writer(folder / "killed")
     (folder / "killed" / "journal.sqlite-shm").unlink()
     with read_only(folder / "killed"):
-        as_ordinary_user(says(folder / "killed", "its log can't be read where nothing can be written; copy the run"))
+        as_ordinary_user(
+            says(folder / "killed", "its log can only be read in a directory in which you can write. Copy the run")
+        )
     assert content(folder / "killed") == killed_run
 
     write(folder / "compacting")
@@ -170,7 +172,12 @@ def test_a_read_only_directory_is_refused_where_only_writing_could_tell_what_is_
     assert killed(partial(compact, folder / "compacting"), 35)
     assert (folder / "compacting" / "journal.sqlite-journal").exists()
     with read_only(folder / "compacting"):
-        as_ordinary_user(says(folder / "compacting", "has left a transaction open, and nothing can be written here"))
+        as_ordinary_user(
+            says(
+                folder / "compacting",
+                "has left a change unfinished, and undoing it takes a directory in which you can write",
+            )
+        )
     assert events_and_replies(folder / "compacting") == before
 
 
@@ -182,7 +189,7 @@ def test_a_directory_that_can_not_be_looked_into_is_refused_in_one_line(folder: 
         as_ordinary_user(says(closed / "run", re.escape(str(closed / "run"))))
     finally:
         closed.chmod(0o755)
-    says(folder / ("x" * 300), "xxx: ")()
+    says(folder / ("x" * 300), "xxx can't be ")()
 
 
 def test_a_planted_rollback_journal_deletes_no_file(tmp_path: Path) -> None:
@@ -196,7 +203,7 @@ def test_a_planted_rollback_journal_deletes_no_file(tmp_path: Path) -> None:
     with (path / "journal.sqlite-journal").open("ab") as planted:
         planted.write(record + bytes.fromhex("d9d505f920a163d7"))
     for read in (content, compact, repair, has_begun):
-        with pytest.raises(InputError, match="names another file to be deleted"):
+        with pytest.raises(InputError, match="would have another file deleted"):
             read(path)
     assert precious.exists()
 
@@ -220,7 +227,7 @@ def test_a_journal_that_was_left_in_wal_mode_is_read_only_while_nobody_writes(fo
             (path / "journal.sqlite").chmod(0o644)
             with closing(sqlite3.connect(path / "journal.sqlite")) as writer:
                 writer.execute("SELECT * FROM events").fetchone()
-                with pytest.raises(InputError, match="somebody began to write to it while it was read"):
+                with pytest.raises(InputError, match="another process began to write to this file while it was read"):
                     recorded.last_event()
 
     with read_only(path):
@@ -232,7 +239,7 @@ def test_what_is_said_while_a_journal_is_written_anew(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as other:
         other.execute("BEGIN EXCLUSIVE")
-        says(tmp_path, "another process is writing the file anew")()
+        says(tmp_path, "another process is rewriting this file")()
 
 
 @pytest.mark.parametrize("read", [content, has_begun, export, partial(RunDirectory, config={})])
@@ -247,7 +254,7 @@ def test_a_log_that_is_missing_is_told_and_never_taken_for_a_run_that_never_bega
             (path / name).unlink()
         before = sorted(path.iterdir())
         is_gone = "journal.sqlite" in missing
-        advice = "nothing of this one can be saved" if is_gone else "to save what was .*: flowevolve repair"
+        advice = "nothing can be saved of this one" if is_gone else "to save what was .*, call flowevolve repair"
         with pytest.raises(DamagedError, match=rf"is damaged: .* use that; {advice}") as caught:
             read(path)
         assert "\n" not in str(caught.value)
@@ -256,7 +263,7 @@ def test_a_log_that_is_missing_is_told_and_never_taken_for_a_run_that_never_bega
 
 def test_a_file_that_is_no_journal_is_not_to_be_repaired(tmp_path: Path) -> None:
     (tmp_path / "journal.sqlite").write_bytes(b"These are my notes.")
-    with pytest.raises(DamagedError, match=r"file is not a database\. .* use that; nothing of this one can be saved$"):
+    with pytest.raises(DamagedError, match=r"file is not a database\. .* use that; nothing can be saved of this one$"):
         content(tmp_path)
 
 
@@ -265,7 +272,7 @@ def test_an_emptied_journal_is_no_run_that_never_began(tmp_path: Path) -> None:
     RunDirectory(tmp_path / "never", {}).close()
     for name in ("run", "never"):
         (tmp_path / name / "journal.sqlite").write_bytes(b"")
-    with pytest.raises(DamagedError, match="it is empty, and 2 events and 30 calls had been written"):
+    with pytest.raises(DamagedError, match="it is empty, but 2 events and 30 calls had been written"):
         has_begun(tmp_path / "run")
     assert not has_begun(tmp_path / "never")
 
@@ -274,5 +281,5 @@ def test_files_of_two_runs_are_not_taken_for_one(tmp_path: Path) -> None:
     for name in ("run", "other"):
         write(tmp_path / name)
     shutil.copy(tmp_path / "other" / "journal.sqlite", tmp_path / "run")
-    with pytest.raises(DamagedError, match=r"it is not of the run that journal\.end is of"):
+    with pytest.raises(DamagedError, match=r"it belongs to another run than the file journal\.end"):
         content(tmp_path / "run")

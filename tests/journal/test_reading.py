@@ -226,7 +226,7 @@ def test_what_is_no_journal_is_said_in_one_line(content: bytes | None, says: str
 def test_a_folder_of_runs_says_that_they_are_in_it(tmp_path: Path) -> None:
     RunDirectory(tmp_path / "a", {}).close()
     with pytest.raises(
-        InputError, match=f"holds no run itself, but folders that do; .* {re.escape(str(tmp_path / 'a'))}$"
+        InputError, match=f"is not a run directory, but it contains some; .* {re.escape(str(tmp_path / 'a'))}$"
     ):
         RecordedRun(tmp_path)
 
@@ -236,7 +236,7 @@ def test_a_journal_of_the_future_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database:
         database.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
         database.commit()
-    with pytest.raises(InputError, match="has schema 99"):
+    with pytest.raises(InputError, match=r"\(schema 99\)"):
         RecordedRun(tmp_path)
 
 

@@ -86,7 +86,7 @@ async def test_a_model_with_a_provider_before_its_name_is_not_sought_at_openais(
     model: str, mend: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with pytest.raises(fe.InputError, match=f"^llm.model: {model!r} is no name of one of OpenAI's models.*{mend}"):
+    with pytest.raises(fe.InputError, match=f"^llm.model: {model!r} is not the name of a model of OpenAI.*{mend}"):
         await WAYS[way]({"model": model})
     with pytest.raises(fe.InputError, match=f"^llm.roles.reflection.model: {model!r}"):
         await WAYS[way]({"model": "m", "roles": {"reflection": {"model": model}}})
@@ -113,7 +113,7 @@ async def test_a_config_may_have_the_roles_of_other_algorithms_too(served: Servi
 
 
 def test_a_model_without_a_backend_is_not_simulated_in_silence() -> None:
-    with pytest.raises(fe.InputError, match="backend is missing, though model is given: set it to 'openai'"):
+    with pytest.raises(fe.InputError, match="backend is missing, though model is given; set it to 'openai'"):
         parse_config({"budget": {"proposals": 1}, "llm": {"model": "m"}}, "test")
 
 
@@ -124,8 +124,8 @@ async def test_more_requests_in_flight_than_the_system_allows_files_are_refused(
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (150, 200))  # no test can raise it again
     monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: None)
     says = (
-        "llm.concurrency: 300 requests in flight need about 400 open files, and this process may open 200; raise that "
-        r"limit \('ulimit -n'\), or set at most 100 here"
+        "llm.concurrency: 300 requests in flight need about 400 open files, but this process may open 200. Raise that "
+        r"limit \('ulimit -n'\), or set llm.concurrency to at most 100"
     )
     with pytest.raises(fe.InputError, match=says):
         await check(config({"model": "m", "base_url": served.url, "concurrency": 300}))

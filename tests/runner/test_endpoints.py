@@ -196,15 +196,17 @@ def test_a_list_of_one_is_no_router_and_no_list_is_openai() -> None:
 
 @pytest.mark.anyio
 async def test_what_makes_no_sense_is_refused() -> None:
-    with pytest.raises(InputError, match=r"llm.*base_url and base_urls: give one"):
+    with pytest.raises(InputError, match=r"llm.*base_url and base_urls are both given"):
         configured(base_url="http://a/v1", base_urls=["http://b/v1"])
-    with pytest.raises(InputError, match=r"llm\.base_urls: list should have at least 1 item"):
+    with pytest.raises(
+        InputError, match=r"llm\.base_urls is an empty list, but has to be a list with at least 1 entry"
+    ):
         configured(base_urls=[])
-    with pytest.raises(InputError, match=r"llm\.base_urls: input should be a valid list \(got 'http://a/v1'\)$"):
+    with pytest.raises(InputError, match=r"llm\.base_urls is 'http://a/v1', but has to be a list$"):
         configured(base_urls="http://a/v1")
-    with pytest.raises(InputError, match=r"llm\.base_urls\.0: is no address.* \(got 'a'\)$"):
+    with pytest.raises(InputError, match=r"llm\.base_urls\.0: this is no address.* \(got 'a'\)$"):
         configured(base_urls=["a"])
-    with pytest.raises(InputError, match=r"llm\.base_urls\.0: is no address.*; and 1 more$"):
+    with pytest.raises(InputError, match=r"llm\.base_urls\.0: this is no address.*; 1 more value is wrong$"):
         configured(base_urls=["a", "b"])
     with pytest.raises(InputError, match=r"llm\.hedge"):
         configured(hedge=0.9)

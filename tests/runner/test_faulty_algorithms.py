@@ -170,7 +170,7 @@ def test_the_command_tells_it_as_json_and_how_to_go_on(tmp_path: Path, capsys: p
     told = json.loads(printed.out)
     assert (told["state"], told["exit_code"]) == ("failed", 1)
     assert "KeyError: 'late bug'" in told["error"]
-    assert f"once it is mended, to go on: flowevolve resume {tmp_path / 'run'}" in printed.err
+    assert f"once that is mended, to go on: flowevolve resume {tmp_path / 'run'}" in printed.err
 
 
 def test_a_script_shows_where_in_the_users_code_it_is_and_nothing_of_ours() -> None:

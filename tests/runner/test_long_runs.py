@@ -100,7 +100,7 @@ def test_killed_twice_it_goes_on_and_ends_in_good_order(folder: Path) -> None:
     assert end_when_it_says(begin(folder, "resume", "out"), "going on", signal.SIGKILL) == -9
     finish(folder, "resume", "out")
     check(folder / "out")
-    assert "the run has ended (the limit on proposals)" in finish(folder, "resume", "out", code=2)
+    assert "the run has ended, stopped by the limit on proposals." in finish(folder, "resume", "out", code=2)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -130,8 +130,8 @@ def test_two_processes_in_one_directory_are_one_too_many(folder: Path) -> None:
 
 def test_on_a_full_disk_it_says_so_in_one_line_and_goes_on_once_there_is_space(folder: Path) -> None:
     (says,) = finish(folder, "run", "run.toml", "--out", "out", code=1, limit="-f 100").splitlines()
-    assert says.startswith("error: out/journal.sqlite: the journal is not complete: ")
-    assert says.endswith("what was written before that is safe: see that there is space, and resume")
+    assert says.startswith("error: out/journal.sqlite: the journal could not be written: ")
+    assert says.endswith("What was written before that is safe; free some space, and resume the run")
     finish(folder, "resume", "out")
     check(folder / "out")
 

@@ -77,13 +77,13 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
     "budget, a limit misspelt": (lambda: BUDGET(minuts=3), "Budget: minuts: unknown key; did you mean 'minutes'?"),
     "budget, no name": (
         lambda: BUDGET(10),
-        "Budget: takes settings by name, such as Budget(hours=…), and was given 10",
+        "Budget takes settings by name, such as Budget(hours=…), but was given 10",
     ),
-    "budget, negative": (lambda: BUDGET(minutes=-1), "Budget: minutes: input should be greater than 0 (got -1)"),
-    "budget, a text": (lambda: BUDGET(proposals="x"), "Budget: proposals: input should be a valid integer"),
+    "budget, negative": (lambda: BUDGET(minutes=-1), "Budget: minutes is -1, but has to be above 0"),
+    "budget, a text": (lambda: BUDGET(proposals="x"), "Budget: proposals is 'x', but has to be a whole number"),
     "budget, two faults": (
         lambda: BUDGET(minutes=-1, tokens=0),
-        "Budget: minutes: input should be greater than 0 (got",
+        "Budget: minutes is -1, but has to be above 0; 1 more value is wrong",
     ),
     "config, a section misspelt": (
         lambda: CONFIG(budget=MINUTE, algorthm={}),
@@ -97,12 +97,15 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: CONFIG(budget={"minuts": 3}),
         "Config: budget.minuts: unknown key; did you mean 'minutes'?",
     ),
-    "config, no budget": (CONFIG, "Config: budget: is missing"),
+    "config, no budget": (CONFIG, "Config: budget is missing"),
     "config, a budget without limits": (lambda: CONFIG(budget=fe.Budget()), "Config: budget: give at least one limit"),
-    "config, a budget that is a number": (lambda: CONFIG(budget=10), "Config: budget: input should be a valid dict"),
+    "config, a budget that is a number": (
+        lambda: CONFIG(budget=10),
+        "Config: budget is 10, but has to be a table of settings",
+    ),
     "config, no mode": (
         lambda: CONFIG(budget=MINUTE, algorithm={"mode": "fast"}),
-        "Config: algorithm.mode: input should be 'stream' or 'sync' (got 'fast')",
+        "Config: algorithm.mode is 'fast', but has to be 'stream' or 'sync'",
     ),
     "config, a key of an API": (
         lambda: CONFIG(budget=MINUTE, llm={"api_key": "sk-1"}),
@@ -115,13 +118,13 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
     "model, a setting misspelt": (lambda: LLM("m", bse_url="x"), "LLM: bse_url: unknown key; did you mean 'base_url'?"),
     "model, a server with OpenAI's API": (
         lambda: LLM("m", backend="ollama"),
-        "LLM: backend: has OpenAI's API: give 'openai', and its address as base_url (got 'ollama')",
+        "LLM: backend: a server of 'ollama' has OpenAI's API; set backend to 'openai', and base_url to the server's address",
     ),
     "stages, one misspelt": (
         lambda: ran(CONFIG(budget=MINUTE, clock="virtual", stages={"evalute": {"workers": 2}})),
-        "stages.evalute: can't be given workers; did you mean 'evaluate'?",
+        "stages.evalute: there is no such stage that can be given workers; did you mean 'evaluate'?",
     ),
-    "model, no text": (lambda: LLM(7), "LLM: model: input should be a valid string (got 7)"),
+    "model, no text": (lambda: LLM(7), "LLM: model is 7, but has to be a text"),
     "artifact, a text": (
         lambda: ARTIFACT("text"),
         'an artifact is made of texts by name, not of a str: Artifact({"prompt": "…"})',
@@ -131,7 +134,7 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
     "artifact, a data frame": (lambda: ARTIFACT(Frame()), "an artifact is made of texts by name, not of a Frame"),
     "artifact, another component": (
         lambda: ARTIFACT({"prompt": "x"}).replace(promt="y"),
-        "no component ['promt'] in this artifact; it has ['prompt']",
+        "this artifact has no components ['promt']; it has ['prompt']",
     ),
     "example, a whole number for an id": (
         lambda: EXAMPLE(3, {}),
@@ -158,7 +161,7 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "task, a text for a seed": (
         lambda: optimized(wrong(seed=lambda: "x")),
-        "task 'steady': seed() must return an Artifact, returns a str; write it as: return Artifact(",
+        "task 'steady': seed() returned a str, but has to return an Artifact; write it as: return Artifact(",
     ),
     "task, no dataset": (
         lambda: optimized(wrong(data=[ROW])),
@@ -166,7 +169,7 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "task, nothing to validate on": (
         lambda: optimized(wrong(data=fe.Dataset([ROW], []))),
-        "task 'steady': has no val examples; give at least one",
+        "task 'steady' has no val examples; give at least one",
     ),
     "task, ids twice": (
         lambda: optimized(wrong(data=fe.Dataset([ROW, ROW], [ROW]))),

@@ -232,7 +232,7 @@ def test_a_test_row_that_fails_leaves_the_result_of_a_run_that_can_not_be_gone_o
         "clock": "virtual",
         "budget": fe.Budget(proposals=2),
     }
-    with pytest.warns(UserWarning, match="no held_out scores, as the test has failed: metric: test row 0") as caught:
+    with pytest.warns(UserWarning, match="no held_out scores, because the test failed: metric: test row 0") as caught:
         result = fe.optimize(**given)
     assert [each.filename for each in caught] == [__file__]
     assert result.best is not None
@@ -299,7 +299,7 @@ print(result.best is not None, result.held_out)
 def test_an_interrupt_while_test_rows_are_scored_returns_the_result() -> None:
     done = subprocess.run([sys.executable, "-c", TEST_CUT_OFF], capture_output=True, text=True, timeout=60)
     assert done.stdout == "True None\n", done.stderr
-    assert "no held_out scores, as the test was cut off" in done.stderr
+    assert "no held_out scores, because the test was cut off" in done.stderr
 
 
 def going_on(out: Path, **changes: Any) -> fe.Result:
@@ -347,7 +347,7 @@ def test_that_a_run_is_gone_on_with_is_said(begun: Path, capsys: pytest.CaptureF
 
 def test_a_metric_may_be_mended_and_that_is_said(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
     going_on(begun)
-    assert "note:" not in capsys.readouterr().err
+    assert "has changed" not in capsys.readouterr().err
     going_on(begun, metric=lambda row, output: 1.0)
     assert "note: " in (said := capsys.readouterr().err)
     assert "the code of metric has changed since the run began" in said
@@ -370,26 +370,29 @@ class Unfinished:
     [
         ({"budget": None}, "optimize: budget is None; give one, such as flowevolve.Budget(minutes=10)"),
         ({"budget": 10}, "optimize: budget is 10; give one"),
-        ({"promt": "p"}, "optimize: takes no 'promt'; did you mean 'prompt'?"),
-        ({"reflection_lm": "m"}, "optimize: takes no 'reflection_lm'; give the model that reflects as a role: llm="),
-        ({"trainset": ROWS}, "optimize: takes no 'trainset'; give the rows as train="),
-        ({"dataset": ROWS}, "optimize: takes no 'dataset'; give the rows as train="),
+        ({"promt": "p"}, "optimize takes no 'promt'; did you mean 'prompt'?"),
+        ({"reflection_lm": "m"}, "optimize takes no 'reflection_lm'; give the model that reflects as a role: llm="),
+        ({"trainset": ROWS}, "optimize takes no 'trainset'; give the rows as train="),
+        ({"dataset": ROWS}, "optimize takes no 'dataset'; give the rows as train="),
         (
             {"objective": "Short."},
-            "optimize: takes no 'objective'; write it into the text to begin with, which is prompt=",
+            "optimize takes no 'objective'; write it into the text to begin with, which is prompt=",
         ),
-        ({"evaluator": length}, "optimize: takes no 'evaluator'; give a function of a row and an output as metric="),
-        ({"max_metric_calls": 9}, "optimize: takes no 'max_metric_calls'; give budget=flowevolve.Budget(rollouts=…)"),
-        ({"held_out": True}, "optimize: takes no 'held_out'; with test= rows, seed and best are scored on them"),
+        ({"evaluator": length}, "optimize takes no 'evaluator'; give a function of a row and an output as metric="),
+        ({"max_metric_calls": 9}, "optimize takes no 'max_metric_calls'; give budget=flowevolve.Budget(rollouts=…)"),
+        (
+            {"held_out": True},
+            "optimize takes no 'held_out'; give rows as test=, and the seed and the best candidate are scored on them",
+        ),
         (
             {"budget": fe.Budget(dollars=1), "clock": "real", "llm": fe.LLM("m", base_url="http://h/v1")},
-            "budget.dollars: needs the price of 'm': give flowevolve.LLM(…, prices={'m': {\"input\": …",
+            "budget.dollars needs the price of 'm': give flowevolve.LLM(…, prices={'m': {\"input\": …",
         ),
-        ({"algoritm": "gepa"}, "optimize: takes no 'algoritm'; did you mean 'algorithm'?"),
-        ({"prompt": "p"}, "optimize: train is missing: prompt=, train= and metric= go together"),
+        ({"algoritm": "gepa"}, "optimize takes no 'algoritm'; did you mean 'algorithm'?"),
+        ({"prompt": "p"}, "optimize: train is missing; prompt=, train= and metric= go together"),
         ({"prompt": "p", "train": ROWS}, "optimize: metric is missing"),
         ({"prompt": "p", "train": ROWS, "metric": length}, "optimize: llm is missing; give flowevolve.LLM("),
-        ({"prompt": "p", "task": "house_style"}, "optimize: give a task, or prompt, not both"),
+        ({"prompt": "p", "task": "house_style"}, "optimize: both a task and prompt are given; leave out one of them"),
         ({"llm": "gpt-5-mini"}, "optimize: llm is 'gpt-5-mini'; give flowevolve.LLM('gpt-5-mini'), or 'simulated'"),
         ({"llm": "openai/gpt-5-mini"}, "optimize: llm is 'openai/gpt-5-mini'; give flowevolve.LLM('gpt-5-mini'), or"),
         (
@@ -398,13 +401,22 @@ class Unfinished:
         ),
         ({"llm": "sim"}, "optimize: llm is 'sim'; did you mean 'simulated'?"),
         ({"settings": {"name": "ace"}}, "optimize: settings: 'name' is an argument of its own; give algorithm='ace'"),
-        ({"stopping": {"no_improvement": 3}}, "optimize: takes no 'stopping'; it is a section of a configuration: "),
-        ({"concurrency": 3}, "optimize: takes no 'concurrency'; it is one of the model: llm=flowevolve.LLM(…, con"),
-        ({"num_threads": 3}, "optimize: takes no 'num_threads'; it is one of the model: llm=flowevolve.LLM(…, con"),
-        ({"minibatch": 3}, "optimize: takes no 'minibatch'; it is one of the algorithm: settings={'minibatch': …}"),
-        ({"log_dir": "a"}, "optimize: takes no 'log_dir'; give the directory as out="),
-        ({"auto": "light"}, "optimize: takes no 'auto'; give budget=flowevolve.Budget("),
-        ({"mode": "lockstep"}, "optimize: mode is 'lockstep'; give 'sync' for rounds, or 'stream'"),
+        ({"stopping": {"no_improvement": 3}}, "optimize takes no 'stopping'; it is a section of a configuration: "),
+        (
+            {"concurrency": 3},
+            "optimize takes no 'concurrency'; it is a setting of the model: llm=flowevolve.LLM(…, con",
+        ),
+        (
+            {"num_threads": 3},
+            "optimize takes no 'num_threads'; it is a setting of the model: llm=flowevolve.LLM(…, con",
+        ),
+        (
+            {"minibatch": 3},
+            "optimize takes no 'minibatch'; it is a setting of the algorithm: settings={'minibatch': …}",
+        ),
+        ({"log_dir": "a"}, "optimize takes no 'log_dir'; give the directory as out="),
+        ({"auto": "light"}, "optimize takes no 'auto'; give budget=flowevolve.Budget("),
+        ({"mode": "lockstep"}, "optimize: mode is 'lockstep'; give 'sync', which runs in lockstep, or 'stream'"),
         ({"task": Unfinished}, "optimize: task is the class Unfinished; give an instance: Unfinished()"),
         ({"task": Unfinished()}, "optimize: task is an Unfinished and has no 'seed'; give a flowevolve.Task"),
         ({"task": ["a"]}, "optimize: task is a list and has no 'name'"),
@@ -413,7 +425,7 @@ class Unfinished:
         ({"algorithm": "gepo"}, "algorithm.name: "),
         (
             {"algorithm": "my.search.Mine"},
-            "algorithm.name: unknown algorithm 'my.search.Mine'; what is imported is named with a colon: did you mean 'my.s",
+            "algorithm.name: unknown algorithm 'my.search.Mine'; the name of something to import has a colon",
         ),
         (
             {"algorithm": Echo},
@@ -427,7 +439,7 @@ class Unfinished:
             {"algorithm": type("Mine", (fe.Algorithm,), {})},
             "optimize: algorithm is the class Mine, but 'tests.runner.test_optimize_prompt:Mine' does not name it, so ",
         ),
-        ({"task": "classification"}, "task.data: is missing (this task has settings, which a configuration gives: "),
+        ({"task": "classification"}, "task.data is missing (this task has settings, which a configuration gives: "),
         (
             {"algorithm": "one_plus_lambda"},
             "task 'house_style': algorithm one_plus_lambda evolves programs; set task.name = \"program\", or in Python gi",
@@ -435,7 +447,7 @@ class Unfinished:
         ({"mode": "fast"}, "optimize: algorithm.mode"),
         (
             {"max_in_flight": 0},
-            "optimize: algorithm.max_in_flight: input should be greater than 0 or 'auto' (got 0)",
+            "optimize: algorithm.max_in_flight is 0, but has to be above 0 or 'auto'",
         ),
         ({"preset": "best"}, "optimize: preset"),
         ({"settings": {"minibach": 3}}, "algorithm.minibach: unknown key; did you mean 'minibatch'?"),
@@ -455,7 +467,7 @@ def test_wrong_arguments_are_told_in_a_line_before_anything_is_done(
 def test_a_simulated_model_of_which_nothing_comes_knows_nothing_of_the_rows() -> None:
     rows = [{"text": f"Ticket {number}", "label": "bug"} for number in range(50)]
     with pytest.raises(
-        fe.FruitlessError, match=r"\(a simulated model knows nothing of your rows: a real one may do\)$"
+        fe.FruitlessError, match=r"\(a simulated model knows nothing of your rows, but a real one may\)$"
     ) as caught:
         fe.optimize(
             prompt="Classify.",

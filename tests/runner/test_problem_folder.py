@@ -57,9 +57,12 @@ def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(
     assert (llm.model, llm.base_url, llm.temperature, llm.extra) == ("big", "http://localhost:1/v1", 0.5, {})
     assert llm.api_key_env == "OPENAI_API_KEY"
     assert [(model.model, model.weight) for model in llm.roles["code"].models] == [("big", 1.0), ("small", 0.2)]
-    assert "config.yaml: llm.api_key is not taken over: put the key into OPENAI_API_KEY" in found.notes
+    assert (
+        "config.yaml: llm.api_key is not taken over; put the key into the environment variable OPENAI_API_KEY"
+        in found.notes
+    )
     simulated = load_folder(folder)
-    assert any("names big, small; this run's LLM is simulated" in note for note in simulated.notes)
+    assert any("names big, small, but this run's LLM is simulated" in note for note in simulated.notes)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,9 @@ def test_without_a_time_limit_it_is_openevolves_default(files: dict[str, str], t
 def test_without_a_word_on_the_budget_it_is_said(tmp_path: Path) -> None:
     found = load_folder(write(tmp_path / "squares", SHINKA))
     assert found.config.budget.proposals == 100
-    assert "no budget is given: 100 proposals (--set budget.proposals=...)" in found.notes
+    assert (
+        "no budget is given, so the run gets 100 proposals (--set budget.proposals=... gives it others)" in found.notes
+    )
 
 
 @pytest.mark.parametrize("override", ["budget.evaluatons=3", "task.folders=x", "sandbox.timeout=0", "nonsense"])

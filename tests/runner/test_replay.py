@@ -138,7 +138,7 @@ def test_other_settings_answer_with_stand_ins_and_say_so(tmp_path: Path) -> None
     assert replayed.recorded.llm.dollars == pytest.approx((usage.prompt_tokens + 2 * usage.completion_tokens) / 1e6)
     said = shown(replayed)
     assert "scores mean nothing" in said
-    assert f"beyond {replies.recorded_peak_in_flight} in flight" in said
+    assert f"with more than {replies.recorded_peak_in_flight} in flight" in said
     assert f"at most {replies.peak_in_flight}" in said
     assert "best score" not in said
 
@@ -209,7 +209,7 @@ def test_cached_replies_are_cached_again_and_the_cache_is_left_alone(tmp_path: P
 def test_what_was_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> None:
     task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
     record(tmp_path / "run", {"budget": {"proposals": 3}}, task, staleness=Full())
-    with pytest.raises(InputError, match=r"staleness and task was given as an object.*task=…"):
+    with pytest.raises(InputError, match=r"staleness and task were given in Python.*task=…"):
         play(tmp_path / "run", task=None)
     assert play(tmp_path / "run", task=task, staleness=Full()).replies.stand_ins == 0
     assert play(tmp_path / "run", "staleness.policy=full", task=task).replies.stand_ins == 0
@@ -224,8 +224,8 @@ def test_what_was_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> No
         (["llm.model=other"], {}, "can't change llm.model"),
         (["stages.evaluat.workers=3"], {}, "evaluat"),
         (["budget.proposals=0"], {}, "budget.proposals"),
-        (["stages"], {}, "key.of.setting=value"),
-        ([], {"slots": 0}, "--slots 0"),
+        (["stages"], {}, "such as --set budget.minutes=10"),
+        ([], {"slots": 0}, "--slots is 0"),
         ([], {"out": "run"}, "holds a run already"),
     ],
 )
@@ -247,7 +247,7 @@ def test_what_can_not_be_asked_is_explained(
         ("DELETE FROM calls", "nothing to replay"),
         ("UPDATE calls SET messages = '[[\"input\", 1]]'", "asked for embeddings"),
         ("UPDATE calls SET reply = NULL, error = 'ServerError: down'", "nothing to replay"),
-        ("UPDATE meta SET value = '2' WHERE key = 'schema'", "has schema 2"),
+        ("UPDATE meta SET value = '2' WHERE key = 'schema'", "earlier version of flowevolve \\(schema 2\\)"),
     ],
 )
 def test_records_that_can_not_be_replayed_are_explained(damage: str, says: str, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_result_is_the_same_in_a_pickle_a_file_and_a_run_directory(tmp_path: P
     assert fe.Result.load(str(tmp_path / "run")).directory == result.directory == tmp_path / "run"
     again = pickle.loads(pickle.dumps(fe.Result.load(tmp_path / "saved.json")))
     assert same(fe.Result.load(again.save(str(tmp_path / "again.json"))), result)
-    with pytest.raises(fe.InputError, match=r"result\.report: is not kept in files and pickles"):
+    with pytest.raises(fe.InputError, match=r"result\.report is not kept in files and pickles"):
         _ = again.report
 
 
@@ -167,7 +167,7 @@ def test_figures_and_the_page_are_made_from_the_run_directory(
     with pytest.raises(fe.InputError, match="there is no figure 'scores'; did you mean 'score'"):
         recorded.plot("scores")
     for made in (result.plot, result.write_page):
-        with pytest.raises(fe.InputError, match=rf"result\.{made.__name__}: is made from a run directory"):
+        with pytest.raises(fe.InputError, match=rf"result\.{made.__name__} is made from a run directory"):
             made()
     for module in ("style", "score"):
         monkeypatch.delitem(sys.modules, f"flowevolve.page.figures.{module}")
@@ -342,34 +342,34 @@ def test_a_run_that_never_began_has_no_result(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_not_said_to_hold_one_that_has_not_ended(tmp_path: Path) -> None:
-    with pytest.raises(fe.InputError, match=re.escape(f"{tmp_path}: holds no run")):
+    with pytest.raises(fe.InputError, match=re.escape(f"{tmp_path} holds no run")):
         fe.Result.load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (None, "no such file or run directory"),
-        ("text,label\n", "not a saved result"),
-        ("[]", "not a saved result"),
-        ('{"result": {"schema": 1}, "candidates": []}', "not a saved result"),
-        ('{"result": {"schema": 9}, "candidates": []}', "not a result of schema 1"),
+        (None, ": no such file or run directory"),
+        ("text,label\n", " is not a saved result"),
+        ("[]", " is not a saved result"),
+        ('{"result": {"schema": 1}, "candidates": []}', " is not a saved result"),
+        ('{"result": {"schema": 9}, "candidates": []}', " is not a result that this version of flowevolve can read"),
     ],
 )
 def test_what_is_no_result_is_told_in_a_line(text: str | None, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "saved.json"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(fe.InputError, match=re.escape(f"{file}: {problem}")):
+    with pytest.raises(fe.InputError, match=re.escape(f"{file}{problem}")):
         fe.Result.load(file)
 
 
 def test_the_file_of_a_run_is_neither_loaded_alone_nor_written_over(tmp_path: Path) -> None:
     result = evolved(tmp_path / "run")
     before = (tmp_path / "run" / "result.json").read_text()
-    with pytest.raises(fe.InputError, match=r"belongs to a run; load that: Result\.load\('.*run'\)"):
+    with pytest.raises(fe.InputError, match=r"belongs to a run; load the run: Result\.load\('.*run'\)"):
         fe.Result.load(tmp_path / "run" / "result.json")
-    with pytest.raises(fe.InputError, match="is the run's own; give another name"):
+    with pytest.raises(fe.InputError, match="is the run's own file; give another name"):
         result.save(tmp_path / "run" / "result.json")
     assert (tmp_path / "run" / "result.json").read_text() == before
 

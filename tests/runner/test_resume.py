@@ -47,13 +47,13 @@ def test_a_run_done_again_that_goes_another_way_says_where(tmp_path: Path) -> No
     kill(tmp_path, 0.5)
     with edited(tmp_path) as database:
         database.execute("UPDATE events SET kind = 'other' WHERE seq = 40")
-    with pytest.raises(InputError, match="another way at event 40"):
+    with pytest.raises(InputError, match="another course at event 40"):
         resume(tmp_path)
 
 
 def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> None:
     before = run(tmp_path)
-    with pytest.raises(InputError, match=r"has ended \(the limit on proposals\)"):
+    with pytest.raises(InputError, match=r"has ended, stopped by the limit on proposals\."):
         resume(tmp_path)
     changes = ("stages.evaluate.workers=3", "algorithm.max_in_flight=3", "algorithm.aim=time")
     after, events = resume(tmp_path, "budget.proposals=12", *changes)
@@ -83,7 +83,7 @@ def test_a_pickle_in_a_journal_is_refused_and_runs_no_code_and_the_run_can_still
     with edited(tmp_path / "run") as database:
         planted = pickle.dumps(Planted(tmp_path / "ran"))
         database.execute("INSERT INTO payloads VALUES ('1.0', 1, ?)", (planted,))
-    with pytest.raises(StorageError, match="kept payloads as pickles: report and export read it") as caught:
+    with pytest.raises(StorageError, match="whose runs can't be resumed; report and export can read it") as caught:
         resume(tmp_path / "run", "budget.proposals=12")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "ran").exists()
@@ -94,9 +94,12 @@ def test_a_pickle_in_a_journal_is_refused_and_runs_no_code_and_the_run_can_still
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (["budget.proposals=3"], r"has taken \d+ proposals, and now may take 3: .*--set budget\.proposals=…"),
-        (["budget.proposals=null", "budget.rollouts=20"], r"has taken \d+ rollouts, and now may take 20"),
-        (["budget.proposals=12", "budget.minutes=0.01"], r"has taken [\d.]+ seconds, and now may take 0\.6"),
+        (
+            ["budget.proposals=3"],
+            r"has taken \d+ proposals, so with a limit of 3 proposals .*--set budget\.proposals=…",
+        ),
+        (["budget.proposals=null", "budget.rollouts=20"], r"has taken \d+ rollouts, so with a limit of 20 rollouts"),
+        (["budget.proposals=12", "budget.minutes=0.01"], r"has taken [\d.]+ seconds, so with a limit of 0\.6 seconds"),
     ],
 )
 def test_a_run_that_has_ended_is_not_ended_once_more_by_a_limit_that_it_has_passed(
@@ -122,8 +125,8 @@ def test_a_run_that_had_reached_its_target_before_says_so_and_what_to_do(tmp_pat
         again, _ = resume(tmp_path, "budget.proposals=12")
     (note,) = [record["note"] for record in logs if record["event"] == "resume.note"]
     assert note == (
-        f"{tmp_path}: nothing new was begun, as what ends the run had been reached before (the target score); to go on "
-        "with it, give it a higher target: --set budget.target_score=…"
+        f"{tmp_path}: nothing new was begun, as what ends the run had been reached before (the target score). To go on "
+        "with it, give it a higher target with --set budget.target_score=…"
     )
     assert (again.stop_reason, again.proposals) == ("target_score", first.proposals)
     assert "stopped by the target score, reached before the run was resumed" in repr(again)
@@ -138,14 +141,14 @@ def test_a_run_whose_budget_had_been_used_up_says_so_though_other_settings_have_
         again, _ = resume(tmp_path, "algorithm.max_in_flight=3")
     assert again.reached_before
     (note,) = [record["note"] for record in logs if record["event"] == "resume.note"]
-    assert note.endswith("(the limit on proposals); to go on with it, give it more, such as --set budget.proposals=…")
+    assert note.endswith("(the limit on proposals). To go on with it, raise that limit with --set budget.proposals=…")
 
 
 def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:
     before = run(tmp_path, stopping={"no_improvement": 1}, budget={"proposals": 60})
     assert before.report.stop_reason == "no_improvement"
     with pytest.raises(
-        InputError, match=r"has ended \(proposals without improvement\).* --set stopping\.no_improvement=…"
+        InputError, match=r"has ended, stopped by proposals without improvement\. .* --set stopping\.no_improvement=…"
     ):
         resume(tmp_path)
     after, _ = resume(tmp_path, "stopping.no_improvement=5")
@@ -155,7 +158,7 @@ def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path
 def test_a_run_whose_algorithm_had_nothing_left_to_do_is_not_told_to_get_more_time(tmp_path: Path) -> None:
     run(tmp_path, algorithm={"name": "ace", "epochs": 1}, staleness={}, speculation={}, budget={"proposals": 10_000})
     with pytest.raises(
-        InputError, match=r"has ended \(the end of the algorithm's work\): .*nothing left to do.* --from DIR$"
+        InputError, match=r"has ended, stopped by the end of the algorithm's work\. .*nothing left to do.* --from DIR$"
     ):
         resume(tmp_path)
 
@@ -211,20 +214,20 @@ def test_a_result_is_gone_as_soon_as_its_run_goes_on(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     run(tmp_path)
-    with pytest.raises(InputError, match=r"algorithm\.minibatch is 5 and was not given; seed is 4 and was 0"):
+    with pytest.raises(InputError, match=r"algorithm\.minibatch is now 5, but was not given; seed is now 4, but was 0"):
         resume(tmp_path, "seed=4", "algorithm.minibatch=5", "budget.proposals=12")
 
 
 @pytest.mark.parametrize("setting", ["llm.model", "llm.roles.propose.model"])
 def test_other_models_are_refused_though_the_rest_of_the_section_may_change(setting: str, tmp_path: Path) -> None:
     run(tmp_path)
-    with pytest.raises(InputError, match=f'other settings of these: {setting} is "another" and was not given'):
+    with pytest.raises(InputError, match=f'settings that have changed: {setting} is now "another", but was not given'):
         resume(tmp_path, f"{setting}=another", "llm.concurrency=4", "budget.proposals=12")
 
 
 def test_other_models_that_share_a_role_are_refused_too(tmp_path: Path) -> None:
     run(tmp_path)
-    with pytest.raises(InputError, match=r"other settings of these: llm\.roles\.propose\.models is "):
+    with pytest.raises(InputError, match=r"settings that have changed: llm\.roles\.propose\.models is now "):
         resume(tmp_path, 'llm.roles.propose.models=[{model="a"},{model="b"}]', "budget.proposals=12")
 
 
@@ -267,7 +270,7 @@ def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> No
     once_more = script()
     assert once_more.llm.requests == again.llm.requests, "nothing new is begun"
     assert "stopped by the time limit, reached before the run was resumed" in repr(once_more)
-    with pytest.raises(InputError, match=r"has ended \(the time limit\).*--set budget\.minutes=…"):
+    with pytest.raises(InputError, match=r"has ended, stopped by the time limit\. .*--set budget\.minutes=…"):
         resume(tmp_path, task=rules(6))
 
 
@@ -294,7 +297,7 @@ def test_a_run_with_an_event_that_can_not_be_followed_is_named_and_goes_on_after
             "UPDATE events SET kind = 'run.steered', data = ? WHERE seq = (SELECT max(seq) - 20 FROM events)",
             ('{"by": null, "act": {"act": "pause"}, "refused": null}',),
         )
-    told = rf"^{re.escape(str(tmp_path))}: the journal can't be followed at event \d+: run\.steered: by: .*"
+    told = rf"^{re.escape(str(tmp_path))}: the journal can't be followed at event \d+: run\.steered: by has.*"
     advice = rf"keep what came before this event: flowevolve repair {re.escape(str(tmp_path))}$"
     with pytest.raises(InputError, match=told + advice):
         resume(tmp_path, "budget.proposals=12")
@@ -302,7 +305,7 @@ def test_a_run_with_an_event_that_can_not_be_followed_is_named_and_goes_on_after
         export(tmp_path, tmp_path / "export")
     done = repair(tmp_path)
     assert done is not None
-    assert "can't be followed (run.steered: by: Input should be an instance of str)" in done.damage
+    assert "can't be followed (run.steered: by has to be a text)" in done.damage
     assert done.gone_events == 21
     result, _ = resume(tmp_path, "budget.proposals=12")
     assert result.proposals == 12

@@ -64,18 +64,21 @@ async def echoing(status: int, seen: set[str]) -> AsyncIterator[str]:
 @pytest.mark.parametrize(
     ("section", "says"),
     [
-        ({"llm": {"base_url": f"https://h/v1?api_key={SENTINEL}"}}, "llm.base_url: must end before its '?'"),
+        (
+            {"llm": {"base_url": f"https://h/v1?api_key={SENTINEL}"}},
+            "llm.base_url: the address must end before its '?'",
+        ),
         (
             {"llm": {"base_urls": ["https://h/v1", f"https://u:{SENTINEL}@h/v1"]}},
-            "llm.base_urls.1: must not have a user",
+            "llm.base_urls.1: the address must not have a user",
         ),
-        ({"llm": {"extra": {"api_key": SENTINEL}}}, "llm.extra: must not hold a key, as 'api_key' is one"),
-        ({"llm": {"extra": {"a": [{"Authorization": SENTINEL}]}}}, "as 'Authorization' is one"),
+        ({"llm": {"extra": {"api_key": SENTINEL}}}, "llm.extra: 'api_key' seems to be a key"),
+        ({"llm": {"extra": {"a": [{"Authorization": SENTINEL}]}}}, "'Authorization' seems to be a key"),
         (
             {"llm": {"roles": {"task": {"extra": {"x": {"openai_api_key": SENTINEL}}}}}},
-            "llm.roles.task.extra: must not",
+            "llm.roles.task.extra: 'openai_api_key' seems",
         ),
-        ({"llm": {"settings": {"x": {"accessToken": SENTINEL}}}}, "llm.settings: must not hold a key"),
+        ({"llm": {"settings": {"x": {"accessToken": SENTINEL}}}}, "llm.settings: 'accessToken' seems to be a key"),
         ({"vllm": {"flags": ["--api-key", SENTINEL]}}, "flag --api-key: a key .* set VLLM_API_KEY where"),
         ({"vllm": {"flags": [f"--hf_token={SENTINEL}"]}}, "flag --hf-token: a key .* set HF_TOKEN where"),
         ({"vllm": {"environment": {"WANDB_API_KEY": SENTINEL}}}, "environment: WANDB_API_KEY: a key"),

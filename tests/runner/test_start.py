@@ -39,7 +39,7 @@ def test_a_run_starts_from_a_pool_of_its_own_task_alone(tmp_path: Path) -> None:
 
 def test_a_start_that_is_not_there_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "a")
-    with pytest.raises(InputError, match=r"start\.version: is 999, but the pool of .* has only"):
+    with pytest.raises(InputError, match=r"start\.version is 999, but the pool of .* has only"):
         run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": 999})
     with pytest.raises(InputError, match="no such run directory"):
         run(tmp_path / "c", start={"run": str(tmp_path / "nothing")})

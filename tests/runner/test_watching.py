@@ -67,7 +67,7 @@ def test_a_run_that_is_gone_on_with_may_have_a_page(tmp_path: Path, monkeypatch:
     watchers = Watchers(pages=(said.append,))
     changes = ["watch=true", "budget.proposals=2"]
     clock.run(lambda: fe.resume(out, changes=changes, watchers=watchers), clock="virtual")
-    assert said == ["none: it did not start"]
+    assert said == ["none, as its server did not start"]
 
 
 def test_optimize_tells_the_address_on_standard_error(
@@ -77,8 +77,10 @@ def test_optimize_tells_the_address_on_standard_error(
     budget = fe.Budget(proposals=1)
     result = fe.optimize(budget=budget, clock="virtual", progress=False, watch=True, out=tmp_path / "out")
     assert result.directory == tmp_path / "out"
-    assert capsys.readouterr().err == "the live page: none: it did not start\n"
-    with pytest.raises(fe.InputError, match="optimize: watch shows the run in a directory; give it as out="):
+    assert capsys.readouterr().err == "the live page: none, as its server did not start\n"
+    with pytest.raises(
+        fe.InputError, match="optimize: watch shows the run in a directory; give that directory as out="
+    ):
         fe.optimize(budget=budget, clock="virtual", watch=True)
 
 
@@ -88,7 +90,7 @@ def test_a_run_goes_on_where_its_page_can_not_be_had(tmp_path: Path, monkeypatch
     watchers = Watchers(pages=(said.append,))
     result = clock.run(lambda: run(parse_config(TABLE, "test"), out=tmp_path, watchers=watchers), clock="virtual")
     assert result.proposals == 1
-    assert said == ["none: it did not start"]
+    assert said == ["none, as its server did not start"]
 
 
 SLOW: dict[str, object] = {**TABLE, "clock": "real", "budget": {"minutes": 10}, "drain_seconds": 0}
@@ -152,7 +154,10 @@ def page_is(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("page", "told"),
     [
         ("print('a warning'); print('the live page: http://127.0.0.1:9/')", "http://127.0.0.1:9/"),
-        ("print('a warning'); print('error: the port is taken'); print()", "none: error: the port is taken"),
+        (
+            "print('a warning'); print('error: the port is taken'); print()",
+            "none, as its server did not start: error: the port is taken",
+        ),
     ],
 )
 def test_the_address_is_found_among_what_else_the_page_s_process_says(
@@ -177,7 +182,7 @@ def test_a_run_does_not_wait_for_ever_for_a_page_that_tells_no_address(
         said.append(address)
 
     result = clock.run(partial(run_while, {**SLOW, "clock": kind}, tmp_path / "out", note), clock=kind)
-    assert said == ["none: it told no address within 0 s"]
+    assert said == ["none, as its server did not start within 0 s"]
     assert result.stop_reason == STOPPED
 
 

@@ -29,7 +29,7 @@ class TestLocal(EvaluatorsConformance):
         async with self.sandbox(settings) as (sandbox, _):
             with monkeypatch.context() as patched:
                 patched.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-                with pytest.raises(InputError, match=r"gone.*let TMPDIR name a folder of yours"):
+                with pytest.raises(InputError, match=r"gone.*Set TMPDIR to a folder of yours"):
                     await sandbox.run(ADD, call="add", arguments=[1])
             after = await sandbox.run(ADD, call="add", arguments=[1])
         assert after.result == {"sum": 2}

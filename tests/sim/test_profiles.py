@@ -52,8 +52,8 @@ def test_steps_that_were_measured_are_read_as_they_are(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("max_num_seq = 4" + BATCHING, "max_num_seq: unknown key; did you mean 'max_num_seqs'?"),
-        (BATCHING.replace("step_seconds = 0.02", ""), "step_seconds: is missing"),
-        (BATCHING.replace("0.02", "-1"), "step_seconds: input should be greater than or equal to 0"),
+        (BATCHING.replace("step_seconds = 0.02", ""), "step_seconds is missing"),
+        (BATCHING.replace("0.02", "-1"), "step_seconds is -1, but has to be at least 0"),
         (BATCHING + "spread = 2", "output.spread: unknown key; there are median, sigma, most"),
         ("step_seconds", "the profile can't be read"),
     ],

@@ -122,7 +122,9 @@ class Seedless(Returning):
 
 
 def test_a_seed_that_is_no_artifact_is_refused() -> None:
-    with pytest.raises(fe.InputError, match=r"task 'returning': seed\(\) must return an Artifact, returns a dict"):
+    with pytest.raises(
+        fe.InputError, match=r"task 'returning': seed\(\) returned a dict, but has to return an Artifact"
+    ):
         fe.optimize(Seedless(returned), budget=fe.Budget(minutes=1), clock="virtual")
 
 

@@ -45,7 +45,7 @@ def test_a_mistake_is_named(section: dict[str, object], says: str) -> None:
 
 def test_a_run_is_part_of_one_ray_cluster() -> None:
     table = {"llm": OWN, "budget": {"proposals": 1}, "sandbox": {"on": "ray"}}
-    with pytest.raises(InputError, match=r"vllm\.address: 'h:1' is not sandbox\.address, 'auto'"):
+    with pytest.raises(InputError, match=r"vllm\.address is 'h:1', but sandbox\.address is 'auto'"):
         parse_config({**table, "vllm": {"on": "ray", "address": "h:1"}}, "test")
 
 

@@ -25,7 +25,7 @@ from flowevolve.page.tables.row import Row
 
 ANSWER_SECONDS = 60.0
 """The time limit for an answer from another page."""
-ONLY_SHOWN = "This page only shows the run. To steer one, start it with --watch, and open the address that it prints."
+ONLY_SHOWN = "This page only shows the run. To steer a run, start it with --watch, and open the address that it prints."
 
 
 class Follower(Protocol):
@@ -149,7 +149,7 @@ class _RemoteRun:
                 else:
                     self._version = version
                     return read
-        raise InputError(f"{self._page.shown}: is the page of another version of flowevolve")
+        raise InputError(f"{self._page.shown} is the page of another version of flowevolve; watch it with that version")
 
     async def call(self, number: int) -> JSON:
         return await self._page.ask(f"{self._path}/calls/{number}")
@@ -161,7 +161,7 @@ class _RemoteRun:
         match await self._page.tell(f"{self._path}/acts", {"act": act.to_json(), "by": by}):
             case {"refused": (str() | None) as refused}:
                 return refused
-        raise InputError(f"{self._page.shown}: is the page of another version of flowevolve")
+        raise InputError(f"{self._page.shown} is the page of another version of flowevolve; watch it with that version")
 
 
 class _Page:
@@ -184,7 +184,7 @@ class _Page:
         match answer:
             case {"runs": [*names]}:
                 return [str(name) for name in names]
-        raise InputError(f"{self.shown}: is no live page of flowevolve")
+        raise InputError(f"{self.shown} is not a live page of flowevolve")
 
     async def ask(self, path: str) -> JSON:
         """The page's answer to a request; None if what it asks for does not exist.
@@ -208,11 +208,13 @@ class _Page:
                 if response.status == 404:
                     return None
                 if response.status not in fine:
-                    raise InputError(f"{self.shown}: refuses ({response.status}): {(await response.text()).strip()}")
+                    raise InputError(
+                        f"{self.shown} refuses the request ({response.status}): {(await response.text()).strip()}"
+                    )
                 answer: JSON = await response.json()
                 return answer
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise InputError(f"{self.shown}: can't be reached: {str(error) or 'no answer'}") from None
+            raise InputError(f"{self.shown} can't be reached: {str(error) or 'no answer'}") from None
 
 
 def read_row(table: str, values: JSON) -> Row:

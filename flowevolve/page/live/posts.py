@@ -38,14 +38,14 @@ class Posted:
 async def read_post(request: web.Request) -> Posted:
     """Raises: HTTPException saying what is wrong with what was posted."""
     if request.content_type != "application/json":
-        raise web.HTTPUnsupportedMediaType(text="Post JSON, with Content-Type: application/json.")
+        raise web.HTTPUnsupportedMediaType(text="Post JSON, with the header Content-Type: application/json.")
     try:
         data = json.loads(await request.read())
     except web.HTTPRequestEntityTooLarge as error:
         error.text = f"At most {MOST_BYTES} bytes can be posted."
         raise
     except (ValueError, RecursionError):
-        raise web.HTTPBadRequest(text="What was posted is no JSON.") from None
+        raise web.HTTPBadRequest(text="What was posted is not JSON.") from None
     match data:
         case {"act": act, "by": str(by), **rest} if not rest:
             pass

@@ -121,9 +121,11 @@ def plan(
         BackendUnreachableError, BackendRefusedError: if the model can't be probed.
     """
     if lengths is not None and probe is not None:
-        raise InputError("plan: a probe measures lengths, and the run that lengths names has them; give one of the two")
+        raise InputError(
+            "plan: lengths of answers come either from a probe or from the run that lengths names; give one of the two"
+        )
     if clock.is_running():
-        raise InputError("plan: blocks, and an event loop runs here, as in a notebook: call it in a thread")
+        raise InputError("plan can't be called while an event loop runs, as in a notebook; call it in a thread")
     check_roles(config)
     given = make_plan(config, ProvidedObjects(task), opens_roles=open_roles)  # no key is needed
     named = profiles or _own_profile(config)
@@ -170,7 +172,7 @@ def _own_profile(config: Config) -> Sequence[str]:
 def _widths(given: Sequence[int], own: int) -> Sequence[int]:
     wrong = next((width for width in given if width < 1), None)
     if wrong is not None:
-        raise InputError(f"plan: a width is {wrong}; give numbers of requests in flight, of at least 1")
+        raise InputError(f"plan: a width is {wrong}, but has to be a number of requests in flight, at least 1")
     return given or (own,)
 
 

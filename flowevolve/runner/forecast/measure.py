@@ -41,13 +41,13 @@ class EarlierRun:
     def unlike(self, task: Task, roles: Mapping[str, ResolvedRole]) -> Iterator[str]:
         """How it differs from a run to come, in words."""
         if self.task not in (None, task.name):
-            yield f"that run is of task {self.task!r}, and this one of {task.name!r}"
+            yield f"that run is of task {self.task!r}, but this one is of task {task.name!r}"
         for name, role in roles.items():
             there, here = self.models.get(name, ()), model_names([role])
             if name == EMBEDDING:
                 continue
             if not there:
-                yield f"has no answers of {name}; they are taken to be like those of others"
+                yield f"there are no answers of {name}; they are taken to be like those of the others"
             elif not set(here) & set(there):
                 yield f"the answers of {name} there are of {_listed(there)}, and here of {_listed(here)}"
 
@@ -84,7 +84,7 @@ def read_earlier(directory: Path) -> EarlierRun:
                 estimated += _estimated(call.messages)
     if answers < LEAST_ANSWERS:
         raise InputError(
-            f"--lengths {directory}: has {answers} answers, and it takes {LEAST_ANSWERS} to know how long they are; "
+            f"--lengths: {directory} has {answers} answers, but it takes {LEAST_ANSWERS} to know how long they are; "
             "name a longer run"
         )
     ratio = counted / estimated if estimated else 1.0
@@ -100,7 +100,7 @@ async def run_seed(task: ProgramTask) -> SeedRun:
     """Run the program that evolution starts from on some of its cases, one after the other."""
 
     async def ask(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
-        raise InputError(f"task {task.name!r}: asks a model to score a program, so it can't be planned")
+        raise InputError(f"task {task.name!r} asks a model to score a program, so it can't be planned")
 
     scores, seconds = list[float](), list[float]()
     async with task:

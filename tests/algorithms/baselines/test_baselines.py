@@ -161,7 +161,7 @@ def test_what_rewrites_texts_by_their_calls_refuses_programs(name: str) -> None:
 @pytest.mark.parametrize(
     ("task", "says"),
     [
-        ({}, r"task\.problem: name the problem to solve"),
+        ({}, r"task\.problem is missing; name the problem to solve"),
         ({"problem": "circle_packin"}, "task: unknown problem 'circle_packin'"),
         ({"problem": PROBLEM, "case": 3}, r"task\.case: problem .* has no such setting; did you mean 'cases'"),
         ({"problem": "tests.support.problems:SEED"}, "not a class or a function"),
@@ -179,7 +179,7 @@ def test_a_program_from_outside_is_assessed_and_others_are_refused() -> None:
         async with fe.open_run(config()) as engine:
             async for event in engine.events():
                 if event.kind == "pool.commit" and event.data["version"] == 2:
-                    with pytest.raises(InputError, match=r"has components 'a', and needs 'program.py'$"):
+                    with pytest.raises(InputError, match=r"has components 'a', but needs 'program.py'$"):
                         await engine.inject(fe.Artifact({"a": "x"}, kind="program"))
                     await engine.inject(best)
         return engine.best

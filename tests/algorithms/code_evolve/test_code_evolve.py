@@ -251,7 +251,7 @@ def test_tasks_and_tuning_that_do_not_suit_it_are_refused() -> None:
         CodeEvolve(rows)
     with pytest.raises(InputError, match=r"speculation\.alpha"):
         CodeEvolve(NumberTask(), settings(), Tuning(speculation=Speculation(alpha={"evaluate": 0.5})))
-    with pytest.raises(InputError, match="can't be given workers"):
+    with pytest.raises(InputError, match="can be given workers"):
         CodeEvolve(NumberTask(), settings(), Tuning(workers={"propose": WorkersWanted(3)}))
 
 

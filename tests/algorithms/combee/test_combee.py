@@ -205,7 +205,7 @@ def test_fewer_flows_than_a_batch_are_refused() -> None:
 
 
 def test_a_stage_of_gepa_that_it_has_not_can_be_given_no_workers() -> None:
-    with pytest.raises(InputError, match=r"stages\.propose: can't be given workers"):
+    with pytest.raises(InputError, match=r"stages\.propose: there is no such stage that can be given workers"):
         Combee(TASK, None, Tuning({"propose": WorkersWanted(2)}))
 
 

@@ -339,5 +339,5 @@ def test_tasks_and_tuning_that_do_not_suit_it_are_refused() -> None:
         CSE(rows)
     with pytest.raises(InputError, match=r"speculation\.alpha"):
         CSE(PartsTask(), CSEConfig(), Tuning(speculation=Speculation(alpha={"evaluate": 0.5})))
-    with pytest.raises(InputError, match="can't be given workers"):
+    with pytest.raises(InputError, match="can be given workers"):
         CSE(PartsTask(), CSEConfig(), Tuning(workers={"propose": WorkersWanted(3)}))

@@ -160,7 +160,7 @@ def test_what_is_interrupted_is_gone_on_with(server: Served, tmp_path: Path) -> 
         ((*TOKENS, "--held-out", "0"), "--held-out: is 0; at least 1 is needed"),
         ((*TOKENS, "--held-out", "9000"), "the sizes of the splits add up to 9012 rows"),
         ((*TOKENS, "--api-key-env", "NO_SUCH_KEY"), "the environment variable NO_SUCH_KEY is not set"),
-        ((*TOKENS, "--base-url", "nonsense"), "llm.base_url: is no address"),
+        ((*TOKENS, "--base-url", "nonsense"), "llm.base_url: this is no address"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(

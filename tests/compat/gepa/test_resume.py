@@ -521,9 +521,7 @@ def test_an_argument_that_changes_what_comes_is_told_where_it_has_changed(
     optimize(Fragile(**adapter), tmp_path, logger=unchanged)
     optimize(Fragile(**adapter), tmp_path, logger=changed, **{name: value})
     assert not any("has changed" in line for line in unchanged.lines)
-    said = (
-        f"{name} has changed since the run began; what comes now goes by the new one, and scores from before are kept"
-    )
+    said = f"{name} has changed since the run began; from now on the new one is used, and earlier scores are kept"
     (told,) = [line for line in changed.lines if "has changed" in line]
     assert told.startswith(f"flowevolve: {tmp_path}: {said}")
 

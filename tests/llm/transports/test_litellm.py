@@ -131,19 +131,19 @@ async def test_keys_that_litellm_finds_by_itself_are_kept_out_of_texts(
 @pytest.mark.skipif(IS_INSTALLED, reason="LiteLLM is installed here")
 def test_that_it_is_missing_is_said_before_anything_is_paid() -> None:
     config = parse_config({"budget": {"proposals": 1}, "llm": {"backend": "litellm", "model": "gemini/x"}}, "test")
-    with pytest.raises(InputError, match=r"needs the package of this name: pip install 'flowevolve\[litellm\]'"):
+    with pytest.raises(InputError, match=r"needs the package litellm: pip install 'flowevolve\[litellm\]'"):
         check_backend(config, make_roles(config))
 
 
 def test_it_has_one_address_at_most(stand_in: StandIn) -> None:
     llm = {"backend": "litellm", "model": "gemini/x", "base_urls": ["http://a/v1", "http://b/v1"]}
     config = parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")
-    with pytest.raises(InputError, match="one address at most"):
+    with pytest.raises(InputError, match="takes only one address"):
         check_backend(config, make_roles(config))
 
 
 def test_it_lives_in_real_time() -> None:
-    with pytest.raises(InputError, match="real servers live in real time"):
+    with pytest.raises(InputError, match="real servers answer in real time"):
         parse_config({"budget": {"proposals": 1}, "clock": "virtual", "llm": {"backend": "litellm"}}, "test")
 
 

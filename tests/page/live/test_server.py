@@ -265,7 +265,7 @@ async def test_a_page_that_gives_no_answer_holds_up_no_other_run(run: Path) -> N
 
 @pytest.mark.parametrize(
     ("address", "said"),
-    [("?token=wrong", "refuses \\(403\\)"), ("nowhere", "is no live page")],
+    [("?token=wrong", "refuses the request \\(403\\)"), ("nowhere", "is not a live page")],
 )
 async def test_an_address_without_a_page_is_named(run: Path, address: str, said: str) -> None:
     async with serve_page([str(run)], token=TOKEN) as remote:

@@ -131,9 +131,9 @@ async def test_a_browser_has_the_token_in_a_cookie_that_the_printed_address_give
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        (b"act=pause", 400, "no JSON"),
-        (b"[" * 50_000, 400, "no JSON"),
-        (b"\xff\xfe", 400, "no JSON"),
+        (b"act=pause", 400, "not JSON"),
+        (b"[" * 50_000, 400, "not JSON"),
+        (b"\xff\xfe", 400, "not JSON"),
         (b'"pause"', 400, "an object with the field act"),
         (b'{"act": {"act": "pause"}, "more": 1}', 400, "an object with the field act"),
         (b'{"act": {"act": "pause"}, "by": 7}', 400, "an object with the field act"),
@@ -184,7 +184,7 @@ async def test_a_page_hands_on_what_is_for_a_run_of_another_page(directory: Path
             assert (await here.post({"act": {"act": "veto", "candidate": "c9"}}))[0] == 409
             assert await here.post({"act": {"act": "stop"}}) == (
                 502,
-                f"{page.url}/: refuses (502): The run has ended.",
+                f"{page.url}/ refuses the request (502): The run has ended.",
             )
         async with serve_page([f"{page.url}/"]) as address:
             assert "token" not in address

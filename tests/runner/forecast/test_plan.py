@@ -163,7 +163,7 @@ def test_an_earlier_run_of_another_task_or_model_is_told(tmp_path: Path) -> None
     rows = [{"text": f"ticket {number}", "label": "bug"} for number in range(12)]
     other = MetricTask("Classify the ticket.", rows, lambda row, output: 0.5)
     assert notes(configure(llm=alike), tmp_path / "a", other) == [
-        f"note: --lengths {tmp_path / 'a'}: that run is of task 'house_style', and this one of 'prompt'"
+        f"note: --lengths {tmp_path / 'a'}: that run is of task 'house_style', but this one is of task 'prompt'"
     ]
     roles = {"reflection": {"model": "large"}}
     assert notes(configure(llm={**alike, "roles": roles}), tmp_path / "a") == [
@@ -175,7 +175,7 @@ def test_roles_that_an_earlier_run_never_asked_are_told(tmp_path: Path) -> None:
     recorded(tmp_path / "a")
     config = configure(llm={**NOBODY, "model": "simulated", "prices": {}}, algorithm={"name": "levi"}, preset="default")
     assert notes(config, tmp_path / "a") == [
-        f"note: --lengths {tmp_path / 'a'}: has no answers of {role}; they are taken to be like those of others"
+        f"note: --lengths {tmp_path / 'a'}: there are no answers of {role}; they are taken to be like those of the others"
         for role in ("large", "small")
     ]
 
@@ -226,7 +226,7 @@ def test_bad_input_is_refused(more: Mapping[str, object], said: str) -> None:
 
 
 def test_a_budget_in_dollars_needs_prices() -> None:
-    with pytest.raises(InputError, match=r"budget\.dollars: needs the price of 'm'"):
+    with pytest.raises(InputError, match=r"budget\.dollars needs the price of 'm'"):
         plan(configure(llm={**NOBODY, "prices": {}}, budget={"dollars": 1}))
 
 

@@ -187,7 +187,7 @@ async def test_where_there_is_no_cluster_it_is_said() -> None:
     ("address", "variable", "said"),
     [
         ("10.0.0.1", None, "sandbox.address: '10.0.0.1' is no HOST:PORT; give the address"),
-        ("ray://10.0.0.1:10001", None, "sandbox.address: 'ray://10.0.0.1:10001' is an address of Ray Client"),
+        ("ray://10.0.0.1:10001", None, "sandbox.address: 'ray://10.0.0.1:10001' is an address for Ray Client"),
         ("auto", "127.0.0.1:1", "the environment variable RAY_ADDRESS: there is no Ray cluster at '127.0.0.1:1'"),
     ],
 )
