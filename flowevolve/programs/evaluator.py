@@ -253,7 +253,7 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: can't be read: {error}") from None
+        raise InputError(f"{file} can't be read: {error}") from None
 
 
 def _merged(before: Report, after: Report) -> Report:

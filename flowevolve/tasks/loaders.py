@@ -164,7 +164,7 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         raise InputError(no_such_file(path)) from None
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise InputError(f"{path}: can't be read: {error}") from None
+        raise InputError(f"{path} can't be read: {error}") from None
 
 
 def _delimited(text: str, delimiter: str, path: Path) -> list[Row]:

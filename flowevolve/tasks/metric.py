@@ -229,7 +229,7 @@ def _components(prompt: object) -> Mapping[str, str]:
         try:
             return {COMPONENT: prompt.read_text(encoding="utf-8")}
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"prompt: {prompt}: can't be read: {error}") from None
+            raise InputError(f"prompt: {prompt} can't be read: {error}") from None
     if isinstance(prompt, str):
         if _is_file(prompt):
             raise InputError(

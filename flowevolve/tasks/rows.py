@@ -104,7 +104,7 @@ def _from_file(path: Path, what: str) -> Sequence[Row]:
     except FileNotFoundError:
         raise InputError(f"{what}: {no_such_file(path)}") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{what}: {path}: can't be read: {error}") from None
+        raise InputError(f"{what}: {path} can't be read: {error}") from None
     return rows
 
 

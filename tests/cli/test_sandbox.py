@@ -42,7 +42,7 @@ def test_calls_and_commands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["missing.py"], "missing.py: can't be read"),
+        (["missing.py"], "missing.py can't be read"),
         (["{file}", "--timeout", "0"], "sandbox.timeout"),
         (["{file}", "--memory", "-5"], "sandbox.memory_mb"),
         (["{file}", "--isolation", "none"], "sandbox.isolation"),

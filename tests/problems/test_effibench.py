@@ -89,8 +89,8 @@ def test_what_there_is_to_start_from_without_a_program_fails(rows: Path, court: 
         ({"row": 3}, "'9' is of type 'functional', which needs test_runners.python3"),
         ({"language": "rust"}, "language"),
         ({"tests": 0}, "task.tests is 0, but has to be at least 1"),
-        ({"program": Path("nowhere.py")}, "nowhere.py: can't be read"),
-        ({"reference": Path("nowhere.py")}, "nowhere.py: can't be read"),
+        ({"program": Path("nowhere.py")}, "nowhere.py can't be read"),
+        ({"reference": Path("nowhere.py")}, "nowhere.py can't be read"),
         ({"runs": 1}, "has to be at least 3"),
     ],
 )
