@@ -38,6 +38,7 @@ _NAMES = {
     "runner.forecast.forecast": "plan",
     "runner.optimize": "optimize optimize_async",
     "runner.replay": "replay",
+    "runner.failed_runs": "result_of",
     "runner.result": "Result",
     "runner.resume": "resume",
     "runner.run": "open_run run",
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
     )
     from flowevolve.engine.engine import Engine as Engine
     from flowevolve.runner.arguments import LLM as LLM
+    from flowevolve.runner.failed_runs import result_of as result_of
     from flowevolve.runner.forecast.forecast import plan as plan
     from flowevolve.runner.optimize import optimize as optimize, optimize_async as optimize_async
     from flowevolve.runner.replay import replay as replay

@@ -5,10 +5,7 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from flowevolve.runner.result import Result
+from typing import ClassVar
 
 _FOLDERS_OF_PACKAGES = frozenset({"site-packages", "dist-packages"})
 
@@ -17,10 +14,6 @@ class FlowevolveError(Exception):
     """Base of all errors raised on purpose. ``exit_code`` is what the command line exits with."""
 
     exit_code: ClassVar[int] = 1
-    result: Result | None = None
-    """What a run had found when it failed; None if it failed before it began or in its held-out test, or if the error
-    has nothing to do with a run.
-    """
 
 
 class InputError(FlowevolveError):

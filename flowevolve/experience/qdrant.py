@@ -20,7 +20,7 @@ from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoin
 
 from flowevolve._util.errors import InputError, one_line
 from flowevolve.experience.embedders import Vector
-from flowevolve.experience.store import Entry, FoundEntry, MemoryUnavailableError
+from flowevolve.experience.entries import Entry, FoundEntry, MemoryUnavailableError
 
 TIMEOUT_SECONDS = 10
 """The time limit for one request to a server."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from uuid import UUID, uuid5
 
 import anyio
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve.experience.embedders import Embedder, EmbeddingContext, Vector
+from flowevolve.experience.entries import Entry, FoundEntry, MemoryUnavailableError
 
 if TYPE_CHECKING:
     from flowevolve.experience.qdrant import Collection
@@ -22,33 +21,6 @@ if TYPE_CHECKING:
 COLLECTION = "flowevolve"
 _REQUESTS = 8
 """Concurrent requests to a server. A folder is only used by one thread at a time."""
-_IDS = UUID("6f0a4f1e-6d0f-5b0e-9d0b-3f2f5b0c7a11")
-
-
-class MemoryUnavailableError(Exception):
-    """The store does not answer any more, or an operation failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A piece of experience: the task it was made with, when it applies, and what to do there."""
-
-    task: str
-    title: str
-    text: str
-
-    @property
-    def id(self) -> str:
-        """Derived from the content, so that an entry which is added twice is stored once."""
-        return str(uuid5(_IDS, "\x1f".join((self.task, self.title, self.text))))
-
-
-@dataclass(frozen=True, slots=True)
-class FoundEntry:
-    """An entry that a search found, with its vector."""
-
-    entry: Entry
-    vector: tuple[float, ...]
 
 
 class GlobalMemory:
@@ -120,10 +92,6 @@ class GlobalMemory:
             MemoryUnavailableError: if the store failed.
         """
         return await in_thread(self._collection.size, limiter=self._limiter)
-
-
-def text_to_embed(entry: Entry) -> str:
-    return f"{entry.title}\n{entry.text}"
 
 
 def _is_url(location: str) -> bool:

@@ -1,9 +1,26 @@
-"""What is said of a run that has failed and left no directory: only its error still has what it found."""
+"""What a run that has failed had found. If it left no directory, it is found through the error alone."""
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from flowevolve._util.errors import FlowevolveError
 from flowevolve.runner import result_view as view
+from flowevolve.runner.result import Result
+
+_FOUND: WeakKeyDictionary[FlowevolveError, Result] = WeakKeyDictionary()
+
+
+def result_of(error: FlowevolveError) -> Result | None:
+    """What a run had found when it failed with this error; None if it failed before it began or in its held-out test,
+    if the error has nothing to do with a run, or if it comes from another process.
+    """
+    return _FOUND.get(error)
+
+
+def keep_result(error: FlowevolveError, result: Result) -> None:
+    """Keep what a run had found for `result_of`, as long as its error is kept."""
+    _FOUND[error] = result
 
 
 def note_what_was_found(error: FlowevolveError) -> None:
@@ -12,13 +29,14 @@ def note_what_was_found(error: FlowevolveError) -> None:
 
     There are none if the run has a directory, or has proposed nothing yet.
     """
-    result = error.result
+    result = result_of(error)
     if result is None or result.directory is not None or result.best is None or not result.proposals:
         return
     best = result.best
     error.add_note(
-        f"What the run had found, {view.scores(result.seed_score, best.score, best.interval)}, is in this error's "
-        "result. With out= a run like this can be resumed, and nothing is paid for twice."
+        f"What the run had found, {view.scores(result.seed_score, best.score, best.interval)}, is what "
+        "flowevolve.result_of returns for this error. With out= a run like this can be resumed, and nothing is paid "
+        "for twice."
     )
     if not best.as_seed:
         for name, text in best.components.items():

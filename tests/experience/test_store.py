@@ -11,8 +11,9 @@ import pytest
 
 from flowevolve._util.errors import InputError
 from flowevolve.experience.embedders import Embedder, HashingEmbedder, Vector
+from flowevolve.experience.entries import Entry, MemoryUnavailableError, text_to_embed
 from flowevolve.experience.settings import GlobalMemorySettings
-from flowevolve.experience.store import Entry, GlobalMemory, MemoryUnavailableError, text_to_embed
+from flowevolve.experience.store import GlobalMemory
 from tests.support.qdrant_server import Broken, FakeQdrant, serving
 
 pytestmark = pytest.mark.anyio

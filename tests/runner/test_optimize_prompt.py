@@ -478,7 +478,7 @@ def test_a_simulated_model_of_which_nothing_comes_knows_nothing_of_the_rows() ->
             clock="virtual",
             budget=fe.Budget(minutes=10),
         )
-    assert caught.value.result is not None
+    assert fe.result_of(caught.value) is not None
 
 
 def test_rows_are_those_of_the_task_that_is_made_of_them() -> None:

@@ -15,7 +15,8 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import LLMError
 from flowevolve.core.record import Record
 from flowevolve.experience.embedders import Vector
-from flowevolve.experience.store import Entry, GlobalMemory, MemoryUnavailableError, text_to_embed
+from flowevolve.experience.entries import Entry, MemoryUnavailableError, text_to_embed
+from flowevolve.experience.store import GlobalMemory
 from flowevolve.policies.similarity import Likeness, near_groups
 from flowevolve.prompts.memory import (
     Step,

@@ -21,8 +21,9 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.engine import Engine
 from flowevolve.experience.embedders import Embedder, HashingEmbedder, RoleEmbedder, Vector
+from flowevolve.experience.entries import Entry, MemoryUnavailableError, text_to_embed
 from flowevolve.experience.hashing import hashed_embedding
-from flowevolve.experience.store import Entry, GlobalMemory, MemoryUnavailableError, text_to_embed
+from flowevolve.experience.store import GlobalMemory
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
