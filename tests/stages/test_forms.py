@@ -162,7 +162,7 @@ def test_without_it_nothing_is_drawn(name: str) -> None:
 def test_a_weight_of_nothing_is_never_drawn() -> None:
     _, facts = search("one_plus_lambda", {"form": "mixed", "forms": {"edits": 0, "whole": 1, "cross": 0, "fix": 0}})
     assert {each["form"] for each in drawn(facts)} == {"whole"}
-    with pytest.raises(InputError, match="one of them is more than 0"):
+    with pytest.raises(InputError, match="one of them has to be above 0"):
         FormWeights(edits=0, whole=0)
 
 
