@@ -12,7 +12,7 @@ from bench.gpu.deviations import PREDICTED, deviations, gain, leads, made
 from bench.gpu.rows import gpu_name, workloads
 from bench.prediction import section as prediction
 from bench.quality import section as quality
-from bench.report import baseline, gains
+from bench.report import aiming, baseline, gains
 from bench.report.bench import Bench
 from bench.report.benches import GROUPS
 from bench.throughput import section as throughput
@@ -86,6 +86,15 @@ def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
     )
 
 
+def _simulated(content: Content) -> str:
+    told = (
+        gains.lead(content, aiming.in_short(content, "how-to/presets.md")),
+        gains.merging_peer(content),
+        aiming.beside_peer(content),
+    )
+    return " ".join(" ".join(told).split())
+
+
 def _links(found: Iterable[tuple[Bench, Content | None]]) -> Iterable[str]:
     known = {bench.name for bench, content in found if content is not None}
     for about, benches in GROUPS.items():
@@ -125,7 +134,7 @@ def _beside(contents: Mapping[str, Content]) -> str:
         clocks = throughput.on_other_clocks(simulated)
         told.append(
             ON_SIMULATED.format(
-                lead=" ".join(f"{gains.lead(simulated)} {gains.merging_peer(simulated)}".split()),
+                lead=_simulated(simulated),
                 gains=made,
                 clocks=clocks,
             )

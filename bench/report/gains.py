@@ -28,10 +28,10 @@ HEADER = "the defaults beside synchronous gepa, in one hour ([page]({folder}thro
 LEAD = """\
 **On simulated servers the defaults reach the {score} that synchronous gepa (one proposal at a time) ends an hour with
 after {time} of its time, and for {tokens} of its tokens** (medians by workload; {missed} runs miss one of these
-scores).{shorter}"""
+scores).{more}{shorter}"""
 SHORTER = """
-In shorter runs, to the score that gepa has after {longer:g} minutes they take {at_longer} of its time, and after
-{shorter:g} minutes {at_shorter}."""
+In shorter runs, to the score that gepa has after {longer:g} minutes the defaults take {at_longer} of its time, and
+after {shorter:g} minutes {at_shorter}."""
 SHORT, LONG = 2.5, 10.0
 """The lengths in minutes of the shorter runs that are told of: of the longest on a GPU, and of README's examples."""
 PARALLEL = """\
@@ -65,24 +65,18 @@ On the simulated GPU and API `flashevolve` has synchronous gepa's last score aft
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
 {score}."""
 
-AIM = """\
-On [simulated servers](../benchmarks/throughput.md) a run with `aim = "time"` has synchronous gepa's last score after
-{times} of its time (a GPU's and an API's, medians by workload), where the defaults take {ours}, and for {tokens} of its
-tokens, where the defaults take {fewer}. It is sooner than the defaults in {sooner} of {of} comparisons, and cheaper in
-{cheaper}; {missed} of its runs miss one of these scores, {missed_by_default} of the defaults. At equal tokens its
-score, less gepa's, is {score}, that of the defaults {score_by_default}."""
 
-
-def lead(content: Content) -> str:
-    """The table of `beside_gepa` in one sentence."""
-    found = _simulated(content)
+def lead(content: Content, more: str = "") -> str:
+    """The table of `beside_gepa` in one sentence, followed by ``more``, and what is gained in shorter runs."""
+    found = simulated(content)
     return LEAD.format(
         score=score_name(found[0]),
-        time=_medians(found, "stream"),
-        tokens=_medians(found, "stream", spent="tokens"),
-        missed=_missed(found, "stream"),
+        time=medians(found, "stream"),
+        tokens=medians(found, "stream", spent="tokens"),
+        missed=missed(found, "stream"),
+        more=f" {more}" if more else "",
         shorter=_shorter(found),
-    ).strip()
+    )
 
 
 def _shorter(found: Sequence[Rows]) -> str:
@@ -93,7 +87,7 @@ def _shorter(found: Sequence[Rows]) -> str:
     return SHORTER.format(longer=LONG, at_longer=at_longer, shorter=SHORT, at_shorter=at_shorter)
 
 
-def _missed(found: Sequence[Rows], method: str) -> str:
+def missed(found: Sequence[Rows], method: str) -> str:
     """How many of a method's runs do not reach every last score of synchronous gepa's."""
     timed = [time_to_score(rows, method, [BASE]) for rows in found]
     count = sum(len(each.by_run) for each in timed)
@@ -102,27 +96,27 @@ def _missed(found: Sequence[Rows], method: str) -> str:
 
 def proposals(content: Content) -> str:
     """The defaults' proposals divided by synchronous gepa's on each server, with the range over workloads."""
-    found = (beside(rows, "stream", [BASE], PROPOSALS) for rows in _simulated(content))
-    return _both(f"{each.mean:.1f} (by workload {range_of(each)})" for each in found if each is not None)
+    found = (beside(rows, "stream", [BASE], PROPOSALS) for rows in simulated(content))
+    return both(f"{each.mean:.1f} (by workload {range_of(each)})" for each in found if each is not None)
 
 
-def _medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
+def medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
     """What a method takes to reach synchronous gepa's last score, as a range over workloads and servers: the median
     pair's time or tokens, divided by gepa's own.
     """
     return range_of_medians(each for rows in found for each in by_workload(rows, method, spent=spent).values())
 
 
-def _on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
+def on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
     """The same for each server separately."""
-    return _both(_medians([rows], method, spent=spent) for rows in found)
+    return both(medians([rows], method, spent=spent) for rows in found)
 
 
 def parallel(content: Content, on_real: str) -> str:
     """How gepa's parallel proposals compare with the defaults; empty if they were not run on both servers. ``on_real``
     says how they compare on real servers, and is appended to the first sentence.
     """
-    found = _simulated(content)
+    found = simulated(content)
     widths = _widths(found)
     proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
     known = [each for each in proposals if each is not None]
@@ -131,8 +125,8 @@ def parallel(content: Content, on_real: str) -> str:
     soonest = _soonest(found, widths)
     ahead = _ahead(found, "stream", widths)
     return PARALLEL.format(
-        proposals=f"{_both(f'{1 / each.mean:.1f}' for each in known)} times",
-        most=_both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
+        proposals=f"{both(f'{1 / each.mean:.1f}' for each in known)} times",
+        most=both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
         widths=len(widths),
         soonest=between(quotient(min(soonest.values())), quotient(max(soonest.values()))),
         before=_before_ours(found, soonest),
@@ -201,7 +195,7 @@ def at_equal_tokens(content: Content) -> str:
     """How many runs of the defaults and of synchronous gepa are near the highest score of any run, when both have spent
     the same tokens.
     """
-    found = _simulated(content)
+    found = simulated(content)
     highest = max(worth for rows in found for row in rows.values() for run in curves(row) for _, worth in run)
     pairs = [pair for rows in found for pair in scores_at_equal(rows, "stream", "tokens").values()]
     if not pairs:
@@ -214,7 +208,7 @@ def at_equal_tokens(content: Content) -> str:
 
 def beside_gepa(content: Content, folder: str) -> str:
     """A table of both simulated servers: the time on each workload, what it costs, and scores and rates."""
-    found = _simulated(content)
+    found = simulated(content)
     each = ", ".join(
         f"`{name}` with {content['workloads'][name]['validation']}" for name in by_workload(found[0], "stream")
     )
@@ -224,12 +218,10 @@ def beside_gepa(content: Content, folder: str) -> str:
             _in_order(),
         ),
         ("tokens to that score, over its own", _in_order(spent="tokens")),
-        ("held-out score at equal tokens, less its own", _score),
+        ("held-out score at equal tokens, less its own", score),
     ]
-    if _aimed_for_time(found):
-        lines.insert(2, ('the same times and tokens with `algorithm.aim = "time"`, by workload', _aiming_for_time))
     if _in_real_time(found):
-        lines.insert(-1, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
+        lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
     if all(workloads(rows, MERGING_PEER, BASE) for rows in found):
         lines.append((PEER_LINE, _peer))
     header = HEADER.format(folder=folder, commit=content["commit"])
@@ -240,7 +232,7 @@ Told = Callable[[Rows], str]
 """Makes the text of a table's cell from the rows of a server."""
 
 
-def _simulated(content: Content) -> Sequence[Rows]:
+def simulated(content: Content) -> Sequence[Rows]:
     """The rows of both servers."""
     found = places(content)
     return [found[server] for server in (GPU, API)]
@@ -252,23 +244,15 @@ def _in_order(*, spent: Spent = "seconds") -> Told:
 
 
 def _real(rows: Rows) -> str:
-    return _times_and_tokens(rows, "stream_real")
-
-
-def _aiming_for_time(rows: Rows) -> str:
-    return _times_and_tokens(rows, "stream_time")
-
-
-def _times_and_tokens(rows: Rows, method: str) -> str:
-    return _both(_medians([rows], method, spent=spent) for spent in ("seconds", "tokens"))
+    return both(medians([rows], "stream_real", spent=spent) for spent in ("seconds", "tokens"))
 
 
 def _peer(rows: Rows) -> str:
-    times, tokens = (_medians([rows], MERGING_PEER, spent=spent) for spent in ("seconds", "tokens"))
-    return f"{times}; {tokens}; {_score(rows, MERGING_PEER)}"
+    times, tokens = (medians([rows], MERGING_PEER, spent=spent) for spent in ("seconds", "tokens"))
+    return f"{times}; {tokens}; {score(rows, MERGING_PEER)}"
 
 
-def _score(rows: Rows, method: str = "stream") -> str:
+def score(rows: Rows, method: str = "stream") -> str:
     """A method's score at equal tokens minus synchronous gepa's, and on how many workloads all pairs agree in sign."""
     pairs = scores_at_equal(rows, method, "tokens").values()
     above = sum(min(ours) > max(gepas) for ours, gepas in pairs)
@@ -280,14 +264,14 @@ def _score(rows: Rows, method: str = "stream") -> str:
 
 def set_up(content: Content) -> str:
     """What the table's figures are computed from, and how often scores were lost again after they were reached."""
-    found = _simulated(content)
+    found = simulated(content)
     left = [afterwards(rows, "stream", BASE) for rows in found]
     wide = runs(found, *_widths(found))
     return SET_UP.format(
         gepas=runs(found, BASE),
         parallel=f", {wide} of each parallel width" if wide else "",
         ours=runs(found, "stream"),
-        later=_both(f"{each.later} of {each.reached}" for each in left),
+        later=both(f"{each.later} of {each.reached}" for each in left),
     )
 
 
@@ -295,25 +279,25 @@ def merging_peer(content: Content) -> str:
     """What agentdescent, which merges, too, takes to reach synchronous gepa's last score, and on how many workloads it
     does so sooner, or for fewer tokens, than ours in real time, in medians of pairs. Empty if either was not run.
     """
-    found = _simulated(content)
+    found = simulated(content)
     if not all(workloads(rows, MERGING_PEER, BASE) for rows in found) or not _in_real_time(found):
         return ""
-    sooner, of = _for_less(found, MERGING_PEER, "stream_real", "seconds")
-    cheaper, _ = _for_less(found, MERGING_PEER, "stream_real", "tokens")
+    sooner, of = for_less(found, MERGING_PEER, "stream_real", "seconds")
+    cheaper, _ = for_less(found, MERGING_PEER, "stream_real", "tokens")
     return PEER.format(
-        times=_medians(found, MERGING_PEER),
-        tokens=_medians(found, MERGING_PEER, spent="tokens"),
+        times=medians(found, MERGING_PEER),
+        tokens=medians(found, MERGING_PEER, spent="tokens"),
         sooner=sooner,
         of=of,
         cheaper=cheaper,
-        missed=_missed(found, MERGING_PEER),
-        ours=_missed(found, "stream_real"),
+        missed=missed(found, MERGING_PEER),
+        ours=missed(found, "stream_real"),
         workloads=len(workloads(found[0], "stream_real")),
         servers=len(found),
     )
 
 
-def _for_less(found: Sequence[Rows], method: str, other: str, spent: Spent) -> tuple[int, int]:
+def for_less(found: Sequence[Rows], method: str, other: str, spent: Spent) -> tuple[int, int]:
     """On how many workloads a method reaches gepa's last score for less than another, and on how many both do."""
     pairs = [
         (timed.median, others[name].median)
@@ -327,58 +311,32 @@ def _for_less(found: Sequence[Rows], method: str, other: str, spent: Spent) -> t
 
 def stream_alone(content: Content) -> str:
     """What gepa's rules in our stream take to reach gepa's last score; empty if that was not measured."""
-    found = _simulated(content)
+    found = simulated(content)
     if not all(workloads(rows, "plain", BASE) for rows in found):
         return ""
     return PLAIN.format(
-        times=_on_each(found, "plain"),
-        tokens=_on_each(found, "plain", spent="tokens"),
-        score=_both(_score(rows, "plain") for rows in found),
-    )
-
-
-def _aimed_for_time(found: Sequence[Rows]) -> bool:
-    return all(workloads(rows, "stream_time", "stream", BASE) for rows in found)
-
-
-def aiming_for_time(content: Content) -> str:
-    """What the aim ``time`` gains and costs beside the defaults; empty if it was not measured."""
-    found = _simulated(content)
-    if not _aimed_for_time(found):
-        return ""
-    sooner, of = _for_less(found, "stream_time", "stream", "seconds")
-    cheaper, _ = _for_less(found, "stream_time", "stream", "tokens")
-    return AIM.format(
-        times=_on_each(found, "stream_time"),
-        ours=_on_each(found, "stream"),
-        tokens=_on_each(found, "stream_time", spent="tokens"),
-        fewer=_on_each(found, "stream", spent="tokens"),
-        sooner=sooner,
-        of=of,
-        cheaper=cheaper,
-        missed=_missed(found, "stream_time"),
-        missed_by_default=_missed(found, "stream"),
-        score=_both(_score(rows, "stream_time") for rows in found),
-        score_by_default=_both(_score(rows) for rows in found),
+        times=on_each(found, "plain"),
+        tokens=on_each(found, "plain", spent="tokens"),
+        score=both(score(rows, "plain") for rows in found),
     )
 
 
 def filling(content: Content) -> str:
     """What the preset that fills a server takes to reach gepa's last score; empty if it was not measured."""
-    found = _simulated(content)
+    found = simulated(content)
     if not all(workloads(rows, "flashevolve", "stream", BASE) for rows in found):
         return ""
     return FILLING.format(
-        times=_on_each(found, "flashevolve"),
-        ours=_on_each(found, "stream"),
-        tokens=_on_each(found, "flashevolve", spent="tokens"),
+        times=on_each(found, "flashevolve"),
+        ours=on_each(found, "stream"),
+        tokens=on_each(found, "flashevolve", spent="tokens"),
         score=_scores_when_filled(found),
     )
 
 
 def _scores_when_filled(found: Sequence[Rows]) -> str:
-    return _both(_score(rows, "flashevolve") for rows in found)
+    return both(score(rows, "flashevolve") for rows in found)
 
 
-def _both(each: Iterable[str]) -> str:
+def both(each: Iterable[str]) -> str:
     return " and ".join(each)

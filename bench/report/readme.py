@@ -22,7 +22,7 @@ from bench.gpu import section as gpu
 from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside
-from bench.report import algorithm_pages, gains, merging
+from bench.report import aiming, algorithm_pages, gains, merging
 from bench.report.age import mark_of
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
@@ -63,8 +63,8 @@ def figures() -> str:
     """What README says about gains and what they cost."""
     timed = _result("throughput")
     parts = (
-        gains.lead(timed),
-        " ".join(filter(None, (gains.merging_peer(timed), _missed(), SIMULATED))),
+        gains.lead(timed, aiming.in_short(timed, "docs/how-to/presets.md")),
+        " ".join(filter(None, (gains.merging_peer(timed), aiming.beside_peer(timed), _missed(), SIMULATED))),
         gains.beside_gepa(timed, FOLDER),
         gains.set_up(timed),
         "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
@@ -221,7 +221,7 @@ BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     **algorithm_pages.BLOCKS,
     PRESETS: {
         "beside": lambda: _all_wrapped(beside.beside_presets(_result("quality_others")).split("\n\n")),
-        "aim": lambda: _wrapped(gains.aiming_for_time(_result("throughput"))),
+        "aim": lambda: _wrapped(aiming.beside_defaults(_result("throughput"))),
     },
 }
 """For each page, the functions that make the texts between its marks."""

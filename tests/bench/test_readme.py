@@ -95,7 +95,7 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     said = " ".join(figures().split())
     assert "ends an hour with after 0.25 of its time, and for 0.50 of its tokens** (medians" in said
     assert (
-        "0 of 8 runs miss one of these scores). In shorter runs, to the score that gepa has after 10 minutes they take "
+        "0 of 8 runs miss one of these scores). In shorter runs, to the score that gepa has after 10 minutes the defaults take "
         "0.25 of its time, and after 2.5 minutes 0.25." in said
     )
     assert "and each *workload* is the same made-up task, with a data set's calls" in said
@@ -159,7 +159,7 @@ def test_the_gain_in_shorter_runs_stands_beside_that_in_whole_ones() -> None:
             ends_with(content, server, workload, "gepa_sync", gepa, gepa)
     said = " ".join(gains.lead(content).split())
     assert "ends an hour with after 0.01 of its time" in said, "25 of 2000 s"
-    assert "has after 10 minutes they take 0.05 of its time, and after 2.5 minutes 0.25." in said
+    assert "has after 10 minutes the defaults take 0.05 of its time, and after 2.5 minutes 0.25." in said
 
 
 def test_the_soonest_of_gepas_widths_is_found_on_each_workload() -> None:

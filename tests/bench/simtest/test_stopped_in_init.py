@@ -16,10 +16,10 @@ from flowevolve._util.json_types import JSON
     [
         ("best_of_n", "InputError: problem 'guess': the seed fails: error: it failed"),
         ("one_plus_lambda", "InputError: problem 'guess': the seed fails: error: it failed"),
-        ("levi", "NothingWorksError: nothing that the run began with works; see the event log for why"),
-        ("cse", "NothingWorksError: nothing that the run began with works; see the event log for why"),
-        ("context_evolve", "NothingWorksError: nothing that the run began with works; see the event log for why"),
-        ("code_evolve", "NothingWorksError: nothing that the run began with works; see the event log for why"),
+        ("levi", "NothingWorksError: nothing that the run began with works; look into the event log"),
+        ("cse", "NothingWorksError: nothing that the run began with works; look into the event log"),
+        ("context_evolve", "NothingWorksError: nothing that the run began with works; look into the event log"),
+        ("code_evolve", "NothingWorksError: nothing that the run began with works; look into the event log"),
     ],
 )
 def test_a_run_that_was_stopped_says_that_nothing_works_when_it_goes_on(name: str, says: str) -> None:
