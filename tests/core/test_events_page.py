@@ -73,7 +73,8 @@ def written_in(tree: ast.Module) -> Iterator[Written]:
 
 
 WRITTEN = sorted(
-    {each for tree in TREES.values() for each in written_in(tree)}, key=lambda each: (each.kind, *each.fields)
+    {each for tree in TREES.values() for each in written_in(tree)},
+    key=lambda each: (each.kind, sorted(each.fields), each.whole),
 )
 
 
