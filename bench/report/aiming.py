@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bench._lib.text import Content
 from bench._lib.time_to_score import Rows, workloads
 from bench.report.gains import both, for_less, medians, missed, on_each, score, simulated
+from bench.throughput.goals import runs
 from bench.throughput.rows import BASE, MERGING_PEER
 
 AIMED, IN_REAL_TIME = "stream_time", "stream_time_real"
@@ -14,16 +15,19 @@ SHORT = """\
 With [`algorithm.aim = "time"`]({page}#how-many-flows) it is {times} and {tokens} ({missed} runs miss one{real})."""
 REAL = "; in real time {times} and {tokens}"
 PEER = """\
-It is sooner than ours with the aim `time` in {sooner} of {of}, and cheaper in {cheaper}; {missed} runs of these miss
-one."""
+agentdescent is sooner than ours with the aim `time` in {sooner} of {of}, and cheaper in {cheaper}; {missed} runs of
+ours with this aim miss one."""
 WHOLE = """\
-On [simulated servers](../benchmarks/throughput.md) a run with `aim = "time"` has synchronous gepa's last score after
-{times} of its time (a GPU's and an API's, medians by workload), where the defaults take {ours}, and for {tokens} of its
-tokens, where the defaults take {fewer}. It is sooner than the defaults in {sooner} of {of} comparisons and cheaper in
-{cheaper}, and with at most {few} rows for validation sooner in {sooner_with_few} of {of_few} and cheaper in
-{cheaper_with_few}. {missed} of its runs miss one of these scores, {missed_by_default} of the defaults. At equal tokens
-its score, less gepa's, is {score}, that of the defaults {score_by_default}. The rule was chosen on other rows, in the
-same kind of simulated world."""
+On [simulated servers](../benchmarks/throughput.md) and the virtual clock a run with `aim = "time"` has synchronous
+gepa's last score after {times} of its time (a GPU's and an API's, medians by workload), where the defaults take {ours},
+and for {tokens} of its tokens, where the defaults take {fewer}. It is sooner than the defaults in {sooner} of {of}
+comparisons and cheaper in {cheaper}, and with at most {few} rows for validation sooner in {sooner_with_few} of
+{of_few} and cheaper in {cheaper_with_few}. {missed} of its runs miss one of these scores, {missed_by_default} of the
+defaults. At equal tokens its score, less gepa's, is {score}, that of the defaults {score_by_default}.{real} The rule
+was chosen on other rows, in the same kind of simulated world."""
+WHOLE_REAL = """
+In real time, as gepa and other projects run, it takes {times} of gepa's time and {tokens} of its tokens ({repeats} runs
+of each workload)."""
 FEW = 20
 """So many rows for validation are few."""
 
@@ -38,14 +42,18 @@ def in_short(content: Content, page: str) -> str:
         times=medians(found, AIMED),
         tokens=medians(found, AIMED, spent="tokens"),
         missed=missed(found, AIMED),
-        real=_in_real_time(found),
+        real=_in_real_time(found, REAL),
     )
 
 
-def _in_real_time(found: Sequence[Rows]) -> str:
+def _in_real_time(found: Sequence[Rows], text: str) -> str:
     if not all(workloads(rows, IN_REAL_TIME, BASE) for rows in found):
         return ""
-    return REAL.format(times=medians(found, IN_REAL_TIME), tokens=medians(found, IN_REAL_TIME, spent="tokens"))
+    return text.format(
+        times=medians(found, IN_REAL_TIME),
+        tokens=medians(found, IN_REAL_TIME, spent="tokens"),
+        repeats=runs(found, IN_REAL_TIME),
+    )
 
 
 def beside_peer(content: Content) -> str:
@@ -86,4 +94,5 @@ def beside_defaults(content: Content) -> str:
         missed_by_default=missed(found, "stream"),
         score=both(score(rows, AIMED) for rows in found),
         score_by_default=both(score(rows) for rows in found),
+        real=_in_real_time(found, WHOLE_REAL),
     )

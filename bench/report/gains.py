@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench._lib.house_style import PRECISION
+from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import (
     Rows,
@@ -49,9 +50,8 @@ At equal tokens {ours} runs of the defaults and {gepas} of gepa's are within {ne
 NEAR = 0.01
 """A score is near the highest one if it is at most this much below it, as far as scores can be told apart."""
 SET_UP = """\
-Brackets are ranges over pairs of runs (of each workload {gepas} of synchronous gepa{parallel} and {ours} of ours, all
-on the same rows; ours on the virtual clock, if nothing is said) and, of scores, 95 % intervals of what other workloads
-would give. Times end when a prompt *first* has the score; {later} pairs lose it later."""
+Brackets are ranges over pairs of runs (of each workload {gepas} of synchronous gepa{parallel} and {ours} of ours{real},
+all on the same rows; ours on the virtual clock, if nothing is said) and, of scores, 95 % intervals over workloads. Times end when a prompt *first* has the score; {later} pairs lose it later."""
 PLAIN = """\
 gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
 workload; at equal tokens their score, less gepa's, is {score}."""
@@ -267,10 +267,12 @@ def set_up(content: Content) -> str:
     found = simulated(content)
     left = [afterwards(rows, "stream", BASE) for rows in found]
     wide = runs(found, *_widths(found))
+    in_real_time = runs(found, *(each for each in ON_REAL_TIME if each != "lockstep_real"))
     return SET_UP.format(
         gepas=runs(found, BASE),
         parallel=f", {wide} of each parallel width" if wide else "",
         ours=runs(found, "stream"),
+        real=f", in real time {in_real_time}" if in_real_time else "",
         later=both(f"{each.later} of {each.reached}" for each in left),
     )
 

@@ -14,6 +14,8 @@ class FlowevolveError(Exception):
     """Base of all errors raised on purpose. ``exit_code`` is what the command line exits with."""
 
     exit_code: ClassVar[int] = 1
+    of_run: object = None
+    """What a run had found when it failed; `flowevolve.result_of` returns it as the `flowevolve.Result` that it is."""
 
 
 class InputError(FlowevolveError):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from flowevolve._util.errors import BackendUnreachableError
 from flowevolve.config.run import Config
-from flowevolve.runner.failed_runs import keep_result
 from flowevolve.runner.result import Result
 from flowevolve.telemetry.result_words import unanswered
 
@@ -20,5 +19,5 @@ def unanswered_error(result: Result, config: Config) -> BackendUnreachableError 
         "is slow, raise the budget, or llm.timeout_seconds, which is "
         f"{config.llm.timeout_seconds:g} s; otherwise look at the server's log"
     )
-    keep_result(error, result)
+    error.of_run = result
     return error

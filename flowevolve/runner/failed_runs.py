@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 from flowevolve._util.errors import FlowevolveError
 from flowevolve.runner import result_view as view
 from flowevolve.runner.result import Result
 
-_FOUND: WeakKeyDictionary[FlowevolveError, Result] = WeakKeyDictionary()
-
 
 def result_of(error: FlowevolveError) -> Result | None:
     """What a run had found when it failed with this error; None if it failed before it began or in its held-out test,
-    if the error has nothing to do with a run, or if it comes from another process.
+    or if the error has nothing to do with a run.
     """
-    return _FOUND.get(error)
-
-
-def keep_result(error: FlowevolveError, result: Result) -> None:
-    """Keep what a run had found for `result_of`, as long as its error is kept."""
-    _FOUND[error] = result
+    return error.of_run if isinstance(error.of_run, Result) else None
 
 
 def note_what_was_found(error: FlowevolveError) -> None:

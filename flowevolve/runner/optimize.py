@@ -22,7 +22,7 @@ from flowevolve.runner.answered import unanswered_error
 from flowevolve.runner.argument_hints import algorithm_name
 from flowevolve.runner.arguments import DEFAULTS, Arguments, check_names, config_of, task_of
 from flowevolve.runner.clients import SideTask
-from flowevolve.runner.failed_runs import keep_result, note_what_was_found, result_of
+from flowevolve.runner.failed_runs import note_what_was_found
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import ProvidedObjects
 from flowevolve.runner.result import Result
@@ -84,7 +84,7 @@ def optimize(
 
     Raises:
         InputError: if the arguments can't be run, or an event loop is running: then await `optimize_async`.
-        FlowevolveError: if the run failed; its ``result`` is what was found until then. A run that goes to its end
+        FlowevolveError: if the run failed; `result_of` returns what was found until then. A run that goes to its end
             without an answer to any call has failed, too.
     """
     if clocks.is_running():
@@ -150,8 +150,7 @@ async def _evolve(
     except FruitlessError as error:
         if arguments.get("llm") == "simulated" and isinstance(given_task, MetricTask):
             said = FruitlessError(f"{error} (a simulated model knows nothing of your rows, but a real one may)")
-            if (result := result_of(error)) is not None:
-                keep_result(said, result)
+            said.of_run = error.of_run
             raise said from None
         raise
 

@@ -37,7 +37,6 @@ from flowevolve.llm.scheduling.scheduler import Scheduler, SchedulerStats
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.ended_runs import Resumption
-from flowevolve.runner.failed_runs import keep_result
 from flowevolve.runner.held_out import hold_out, hold_out_or_leave
 from flowevolve.runner.llm import check_roles, open_response_cache
 from flowevolve.runner.plan import Plan, ProvidedObjects, flows_of, in_use, make_plan, start_of
@@ -255,7 +254,7 @@ class _Opened:
             await self.keeping.settled()
             self.keeping.write_result(result.to_json())
         if report.error is not None:
-            keep_result(report.error, result)
+            report.error.of_run = result
         return result
 
 

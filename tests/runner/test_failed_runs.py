@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from itertools import count
 from pathlib import Path
 
@@ -59,6 +60,10 @@ def test_a_run_that_fails_late_loses_nothing_that_it_has_found() -> None:
     assert "is what flowevolve.result_of returns for this error. With out= a run like this can be resumed" in notes(
         error
     )
+    read_back = fe.result_of(pickle.loads(pickle.dumps(error)))  # as from a process of a pool
+    assert read_back is not None
+    assert read_back.best is not None
+    assert read_back.best.components == best.components
     assert f"The best prompt so far:\n{best.components['prompt']}" in notes(error)
 
 
