@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from flowevolve._util.errors import EngineError, InputError
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.algorithm import Algorithm, wrong_components
 from flowevolve.core.artifact import Artifact
@@ -108,9 +108,13 @@ def _enter(
     """
     ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
     context = StageContext(dispatcher.services, INJECTION, ticket.id, priority=0)
+    origin = [dispatcher.pool[name] for name in parents]
     try:
-        origin = [dispatcher.pool[name] for name in parents]
         candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)
+    except FlowevolveError as error:  # any other is the algorithm's, as it takes the proposal in, and ends the run
+        dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
+        return error
+    try:
         emission = algorithm.inject(candidate)
         target = _checked_target(dispatcher, algorithm, emission)
         context.begin(Cost(proposals=1))

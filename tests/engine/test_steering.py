@@ -17,6 +17,7 @@ from flowevolve.core.item import INJECTION, Item, Ticket
 from flowevolve.core.policies import Resize, Workload
 from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate
 from flowevolve.engine.engine import Engine
+from flowevolve.engine.injection import OPERATOR
 from flowevolve.policies.staleness import Guarded
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of, evolve
@@ -262,15 +263,24 @@ def test_an_algorithm_that_fails_at_a_candidate_from_outside_does_not_hold_up_th
 
 
 class Upset(Growing):
-    """Can't take in the event that a candidate from outside was sent on."""
+    """Can't take in that a candidate from outside was proposed, or that it was sent on."""
+
+    at = "item.sent"
 
     def apply_event(self, event: Event) -> None:
-        if event.kind == "item.sent" and event.data["source"] == INJECTION:
+        if event.kind == self.at and (event.data.get("source") == INJECTION or event.data.get("operator") == OPERATOR):
             raise KeyError("source")
 
 
+class UpsetAtOnce(Upset):
+    at = "candidate.proposed"
+
+
 @pytest.mark.parametrize("mode", ["stream", "sync"])
-def test_a_run_that_fails_at_a_candidate_from_outside_ends_and_so_does_the_call(mode: str) -> None:
+@pytest.mark.parametrize("algorithm", [Upset, UpsetAtOnce])
+def test_a_run_that_fails_at_a_candidate_from_outside_ends_and_so_does_the_call(
+    algorithm: type[Upset], mode: str
+) -> None:
     refused: list[KeyError] = []
 
     async def try_it(engine: Engine) -> None:
@@ -279,7 +289,7 @@ def test_a_run_that_fails_at_a_candidate_from_outside_ends_and_so_does_the_call(
         refused.append(caught.value)
 
     with pytest.raises(EngineError, match="algorithm 'growing': KeyError: 'source'") as caught:
-        evolve(Upset(), mode=mode, beside=try_it)
+        evolve(algorithm(), mode=mode, beside=try_it)
     assert [caught.value.__cause__] == refused
 
 
