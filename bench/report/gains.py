@@ -51,7 +51,8 @@ NEAR = 0.01
 """A score is near the highest one if it is at most this much below it, as far as scores can be told apart."""
 SET_UP = """\
 Brackets are ranges over pairs of runs (of each workload {gepas} of synchronous gepa{parallel} and {ours} of ours{real},
-all on the same rows; ours on the virtual clock, if nothing is said) and, of scores, 95 % intervals over workloads. Times end when a prompt *first* has the score; {later} pairs lose it later."""
+all on the same rows; ours on the virtual clock, if nothing is said) and, of scores, 95 % intervals over workloads.
+Times end when a prompt *first* has the score; {later} pairs lose it later."""
 PLAIN = """\
 gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
 workload; at equal tokens their score, less gepa's, is {score}."""

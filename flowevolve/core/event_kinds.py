@@ -303,6 +303,12 @@ class RolloutsSaved(StageEvent, kind="rollouts.saved"):
 
 
 @dataclass(frozen=True)
+class CandidateValidated(StageEvent, kind="candidate.validated"):
+    candidate: str
+    accepted: bool
+
+
+@dataclass(frozen=True)
 class EvaluationStopped(StageEvent, kind="evaluation.stopped"):
     candidate: str
     reason: Text

@@ -18,6 +18,7 @@ from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT, UNCHANGED
 from flowevolve.core.event_kinds import (
     BudgetRefused,
     CandidateRejected,
+    CandidateValidated,
     EvaluationStopped,
     FlowLimitChanged,
     ItemDone,
@@ -215,7 +216,6 @@ class RunCounters:
         """
         self.accepted_share = 1.0
         """The share of recent validations that accepted their candidate. The latest one has the weight `LATEST`."""
-        self._commits = next(stage.name for stage in graph.stages if stage.commits)
         self.refused: BudgetRefused | None = None
         """The last work that did not fit into the budget."""
         self.flow_limit: FlowLimit | None = None
@@ -251,6 +251,8 @@ class RunCounters:
                     self._departed[stage] = self._spent_before(stage)
             case CandidateRejected(reason=reason) if reason == OVERTAKEN:
                 self._overtaken += 1
+            case CandidateValidated(accepted=accepted):
+                self._validated(accepted=accepted)
             case EvaluationStopped():
                 self._validated(accepted=False)
             case ItemDone() as done if done.stage in self.stages:
@@ -329,8 +331,6 @@ class RunCounters:
             self.batches[done.stage].append(Batch(size, done.seconds))
         if done.outcome == "discarded":
             counts.discard(done.reason)
-            if done.stage == self._commits:
-                self._validated(accepted=False)
         else:
             counts.consumed += 1
         counts.busy_seconds += done.seconds
@@ -347,7 +347,6 @@ class RunCounters:
     def _accept(self, change: LoggedChange) -> None:
         if accepts(change):
             self.accepted += 1
-            self._validated(accepted=True)
 
     def _committed(self, change: LoggedChange) -> None:
         match change:

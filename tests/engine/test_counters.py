@@ -14,6 +14,7 @@ from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     BudgetRefused,
     CandidateRejected,
+    CandidateValidated,
     EvaluationStopped,
     FlowLimitChanged,
     ItemDone,
@@ -234,14 +235,14 @@ def test_the_share_of_edits_that_are_overtaken() -> None:
 
 
 def test_the_share_of_validations_that_accept() -> None:
-    accepted = committed(added())
-    assert counted().accepted_share == 1.0
-    assert counted(accepted).accepted_share == 1.0
-    refused = done("update", outcome="discarded")
-    assert counted(refused).accepted_share == pytest.approx(0.7)
-    assert counted(done("write", outcome="discarded")).accepted_share == 1.0, "not a validation"
-    assert counted(EvaluationStopped("evaluate", ITEM, "c1", "behind", 4, 16)).accepted_share == pytest.approx(0.7)
-    assert counted(refused, refused, accepted).accepted_share == pytest.approx(0.49 + 0.3 * 0.51)
+    taken = CandidateValidated("update", ITEM, "c1", accepted=True)
+    refused = CandidateValidated("update", ITEM, "c2", accepted=False)
+    stopped = EvaluationStopped("evaluate", ITEM, "c3", "behind", 4, 16)
+    assert counted().accepted_share == counted(taken).accepted_share == 1.0
+    assert counted(refused).accepted_share == counted(stopped).accepted_share == pytest.approx(0.7)
+    released = committed(LoggedMove("c3", "main", "revoked", None)), done("update", outcome="discarded")
+    assert counted(stopped, *released).accepted_share == pytest.approx(0.7), "counted once"
+    assert counted(refused, refused, taken).accepted_share == pytest.approx(0.49 + 0.3 * 0.51)
 
 
 def test_an_edit_that_no_other_was_made_beside_counts_little() -> None:
