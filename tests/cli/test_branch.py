@@ -113,7 +113,10 @@ def test_a_branch_is_gone_on_with_and_branched_again_like_any_run(folder: Path) 
         (("runs/first", "--candidate", "c999"), "runs/first has no candidate 'c999'; "),
         (("runs/first", "--candidate", "SEED", "--set", "budget.proposal=1"), "--set: budget.proposal: unknown key"),
         (("runs/first", "--candidate", "SEED", "--out", "runs/first"), "runs/first holds a run already"),
-        (("runs/first", "--candidate", "SEED", "--set", "branch.texts={more='x'}"), "branch.texts has texts for 'more'"),
+        (
+            ("runs/first", "--candidate", "SEED", "--set", "branch.texts={more='x'}"),
+            "branch.texts has texts for 'more'",
+        ),
     ],
 )
 def test_what_can_not_be_branched_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:

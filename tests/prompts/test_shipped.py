@@ -36,7 +36,7 @@ def test_a_folder_that_can_t_be_used_is_told_of(tmp_path: Path, name: str, text:
     (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=re.escape(problem)) as raised:
         read_templates(tmp_path, 1000)
-    assert str(raised.value).startswith(f"prompts.dir: {tmp_path}: ")
+    assert str(raised.value).startswith(f"prompts.dir: {tmp_path}")
 
 
 def test_a_folder_that_is_not_there_is_told_of(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_server_on_this_machine_needs_no_key(
 def test_an_address_that_is_none_is_refused_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     folder = write(tmp_path / "local", OPENEVOLVE, config="llm: {primary_model: m, api_base: 'http://[::1'}")
-    with pytest.raises(InputError, match=r"llm\.base_url: is no address"):
+    with pytest.raises(InputError, match=r"llm\.base_url: this is no address"):
         load_folder(folder, ["llm.backend=openai"])
 
 

@@ -28,7 +28,7 @@ def test_what_was_given_is_known_though_the_run_was_paused_before_it_began(tmp_p
                     engine.unpause()
 
     clock.run(go, clock="virtual")
-    with pytest.raises(InputError, match="task was given as an object"):
+    with pytest.raises(InputError, match="task was given in Python"):
         resume(tmp_path, "budget.proposals=12")
 
 
@@ -36,7 +36,7 @@ def test_a_task_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> None
     task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
     budget = fe.Budget(proposals=4)
     fe.optimize(task, budget=budget, clock="virtual", out=tmp_path)
-    with pytest.raises(InputError, match="task was given as an object"):
+    with pytest.raises(InputError, match="task was given in Python"):
         resume(tmp_path, "budget.proposals=6")
     result, _ = resume(tmp_path, "budget.proposals=6", task=task)
     assert result.report.spent.proposals >= 6
@@ -76,7 +76,7 @@ def test_an_object_has_to_be_given_again_though_the_run_never_began(tmp_path: Pa
 
     with pytest.raises(InputError, match="no such run directory"):
         clock.run(go, clock="virtual")
-    with pytest.raises(InputError, match="task was given as an object"):
+    with pytest.raises(InputError, match="task was given in Python"):
         resume(tmp_path / "run", "start=null")
 
 

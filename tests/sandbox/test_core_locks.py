@@ -118,7 +118,7 @@ def test_a_core_is_free_again_when_its_holder_was_killed(tmp_path: Path) -> None
 def test_a_folder_that_can_not_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(InputError, match=r"file: .*TMPDIR"):
+    with pytest.raises(InputError, match=r"file can't be used .*TMPDIR"):
         CoreLock(file, 0)
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(InputError, match="somebody else"):

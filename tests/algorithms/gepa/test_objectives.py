@@ -115,6 +115,6 @@ class WithRareBrevity(WithBrevity):
 def test_an_objective_that_some_scores_of_the_seed_lack_is_told_in_a_warning() -> None:
     rows = len(PLAIN.data.val)
     with pytest.warns(
-        UserWarning, match=f"objectives: 3 of the {rows} scores of the seed have 'brevity' in their metr"
+        UserWarning, match=f"objectives: only 3 of the {rows} scores of the seed have 'brevity' in their metr"
     ):
         evolve({"fronts": "hybrid", "objectives": ["-length", "brevity"]}, task=WithRareBrevity(PLAIN.data))
