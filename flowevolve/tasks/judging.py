@@ -16,6 +16,7 @@ from flowevolve._util.user_warnings import warn_user
 from flowevolve._util.waits import waiting_for
 from flowevolve.core.task import Example, Score
 from flowevolve.tasks.blocking import BlockingWatch
+from flowevolve.tasks.rollout_checks import MARGIN
 from flowevolve.tasks.rows import GivenRow, RowType, Scalar
 
 Judged = bool | float | tuple[float, str] | Score
@@ -119,9 +120,10 @@ class Judge:
 
         If the metric returns no score, it has failed on the row, as if it had raised an error. A number outside of 0
         to 1 ends the run in any case: the metric has another scale, and to count its best outputs as 0 would mislead.
+        So does a Score with a further metric that is not finite: the row has a score, which would be lost.
 
         Raises:
-            InputError: if the metric returned a number outside of 0 to 1.
+            InputError: if the metric returned a number outside of 0 to 1, or a further metric that is not finite.
             TaskFailedError: as `FunctionErrors.failed`.
         """
         try:
@@ -165,20 +167,10 @@ class _NoScoreError(Exception):
 def _as_score(judged: object, place: str, example: Example, expected: str) -> Score:
     """Raises:
     _NoScoreError: if a metric's result is no score.
-    InputError: if it is a number outside of 0 to 1.
+    InputError: if it has a number outside of 0 to 1, or a further metric that is not finite.
     """
     if isinstance(judged, Score):
-        told: object = judged.feedback
-        if not isinstance(told, str) or not isfinite(judged.value):
-            raise _NoScoreError(
-                f"it returned {said(judged)}, but a Score has a number from 0 to 1 and feedback in words, which may "
-                "be empty"
-            )
-        for name, number in judged.metrics.items():
-            if not isfinite(number):
-                raise _NoScoreError(
-                    f"it returned a Score whose metric {name!r} is {number}; leave {name!r} out of such a row's Score"
-                )
+        _check_score(judged, place, example)
         return judged
     value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
     if isinstance(value, Scalar):
@@ -190,14 +182,43 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
             f"it returned {said(judged)}, but has to return a bool, a number from 0 to 1, or a tuple of such a number "
             f"and feedback in words{hint}"
         )
-    if isinstance(value, float) and isnan(value):
-        raise _NoScoreError("it returned nan, but has to return a number from 0 to 1")
-    if not 0 <= value <= 1:
-        raise InputError(
-            f"metric: {place}: it returned {value}, but scores have to be from 0 to 1; {row_said(example)}"
-        )
+    _check_number(value, str(value), place, example)
     words = feedback or f"Score: {float(value):g} of 1." + (f"\n{expected}" if expected else "")
-    return Score(float(value), words, passed=value == 1)
+    return Score(float(value), words, passed=value >= 1)
+
+
+def _check_score(score: Score, place: str, example: Example) -> None:
+    """Raises:
+    _NoScoreError: if its value is NaN, or its feedback no text.
+    InputError: if its value is outside of 0 to 1, or one of its metrics is no finite number.
+    """
+    told: object = score.feedback
+    if not isinstance(told, str):
+        raise _NoScoreError(
+            f"it returned a Score whose feedback is {said(told)}, but feedback has to be words, and may be empty"
+        )
+    _check_number(score.value, f"a Score whose value is {score.value}", place, example)
+    for name, number in score.metrics.items():
+        if not isfinite(number):
+            raise InputError(
+                f"metric: {place}: it returned a Score whose metric {name!r} is {number}; leave {name!r} out of such a "
+                f"row's Score; {row_said(example)}"
+            )
+
+
+def _check_number(value: float, returned: str, place: str, example: Example) -> None:
+    """Check the number of what a metric returned, which is ``returned`` in words.
+
+    Raises:
+        InputError: if it is outside of 0 to 1, by more than rounding explains.
+        _NoScoreError: if it is NaN.
+    """
+    if value < -MARGIN or value > 1 + MARGIN:
+        raise InputError(
+            f"metric: {place}: it returned {returned}, but scores have to be from 0 to 1; {row_said(example)}"
+        )
+    if isnan(value):
+        raise _NoScoreError(f"it returned {returned}, but has to return a number from 0 to 1")
 
 
 def row_said(example: Example) -> str:

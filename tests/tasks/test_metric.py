@@ -406,11 +406,10 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
             [0.5, "Half of it."],
             "it returned [0.5, 'Half of it.'] (list), but has to return a bool, a number from 0 to 1, or a tuple of",
         ),
-        (fe.Score(1.0, cast("str", None), passed=True), "it returned Score(value=1.0, feedback=None, passed=True"),
-        (fe.Score(float("nan"), "", passed=False), "it returned Score(value=nan, feedback=''"),
+        (fe.Score(1.0, cast("str", None), passed=True), "it returned a Score whose feedback is None (NoneType)"),
         (
-            fe.Score(0.5, "", passed=False, metrics={"recall": float("nan")}),
-            "it returned a Score whose metric 'recall' is nan; leave 'recall' out of such a row's Score",
+            fe.Score(float("nan"), "", passed=False),
+            "it returned a Score whose value is nan, but has to return a number from 0 to 1",
         ),
     ],
 )
@@ -435,6 +434,28 @@ def test_a_metric_on_another_scale_ends_the_run_even_where_failures_are_counted(
     """Its best outputs would count as the worst."""
     with pytest.raises(fe.InputError, match=r"metric: train row 1: it returned .*, but scores have to be from 0 to 1"):
         rolled(MetricTask("p", ROWS, lambda row, output: returned, on_error=on_error))
+
+
+@pytest.mark.parametrize("value", [1.5, -0.5, float("inf")])
+@pytest.mark.parametrize("on_error", ["stop", "count"])
+def test_a_score_on_another_scale_ends_the_run_like_a_plain_number(value: float, on_error: OnError) -> None:
+    problem = rf"^metric: train row 1: it returned a Score whose value is {value}, but .* from 0 to 1; the row is {{"
+    with pytest.raises(fe.InputError, match=problem):
+        rolled(MetricTask("p", ROWS, lambda row, output: fe.Score(value, "", passed=False), on_error=on_error))
+
+
+@pytest.mark.parametrize("value", [1 + 2e-16, -2e-16])
+def test_a_number_that_rounding_put_out_of_its_range_is_taken(value: float) -> None:
+    assert rolled(MetricTask("p", ROWS, lambda row, output: value))[0].score.value == value
+    assert rolled(MetricTask("p", ROWS, lambda row, output: fe.Score(value, "", passed=True)))[0].score.value == value
+
+
+@pytest.mark.parametrize("on_error", ["stop", "count"])
+def test_a_further_metric_that_is_nan_ends_the_run_rather_than_cost_a_row_its_score(on_error: OnError) -> None:
+    score = fe.Score(0.5, "", passed=False, metrics={"recall": float("nan")})
+    problem = r"^metric: train row 1: it returned a Score whose metric 'recall' is nan; leave .* out .*; the row is {"
+    with pytest.raises(fe.InputError, match=problem):
+        rolled(MetricTask("p", ROWS, lambda row, output: score, on_error=on_error))
 
 
 @pytest.mark.filterwarnings("ignore:metric. train row")
