@@ -27,7 +27,7 @@ class BlockingWatch:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """A block in which the function is called once and awaited."""
+        """A block in which one call of the function is awaited."""
         others = list[bool]()  # whether the event loop got to anything else
         asyncio.get_running_loop().call_soon(others.append, True)
         begun = time.monotonic()

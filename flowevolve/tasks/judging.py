@@ -6,7 +6,7 @@ import inspect
 import reprlib
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from math import isfinite, isnan
 from typing import Any, Literal
 
@@ -145,9 +145,11 @@ class Judge:
     async def _judged(self, row: GivenRow, output: str) -> Judged:
         """What the metric returns. It is called in a thread, unless it is async."""
         asynchronous = inspect.iscoroutinefunction(self.metric)
-        with self._blocking.call() if asynchronous else nullcontext():
-            judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
-            return await judged if inspect.isawaitable(judged) else judged
+        judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
+        if not inspect.isawaitable(judged):
+            return judged
+        with self._blocking.call():
+            return await judged
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

@@ -151,14 +151,22 @@ def test_an_async_metric_that_awaits_nothing_for_long_is_told_once(monkeypatch: 
         await checkpoint()
         return 0.5
 
-    task = MetricTask("x", ROWS, blocks)
-    with pytest.warns(
-        UserWarning, match=r"^metric is async and has held up the whole run for 0\.0 s.*make it a plain d"
-    ):
-        rolled(task)
+    class Blocks:
+        async def __call__(self, row: GivenRow, output: str) -> float:
+            return 0.5
+
+    forms: Sequence[Metric[GivenRow]] = (blocks, Blocks(), lambda row, output: blocks(row, output))
+    for metric in forms:
+        task = MetricTask("x", ROWS, metric)
+        with pytest.warns(
+            UserWarning, match=r"^metric is async and has held up the whole run for 0\.0 s.*make it a plain d"
+        ):
+            rolled(task)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            rolled(task)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rolled(task)
         rolled(MetricTask("x", ROWS, waits))
         rolled(MetricTask("x", ROWS, exact))
 
