@@ -13,7 +13,7 @@ from typing import Any, Literal
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, TaskFailedError
 from flowevolve._util.user_warnings import warn_user
-from flowevolve._util.waits import waiting_for
+from flowevolve._util.waits import Wait
 from flowevolve.core.task import Example, Score
 from flowevolve.tasks.blocking import BlockingWatch
 from flowevolve.tasks.rollout_checks import MARGIN
@@ -127,7 +127,7 @@ class Judge:
             TaskFailedError: as `FunctionErrors.failed`.
         """
         try:
-            with waiting_for(f"metric, {place}"):
+            with Wait(f"metric, {place}"):
                 judged = await self._judged(row, output)
         except EndedInThreadError as error:
             raise TaskFailedError(f"metric: {place}: it {error.what}; {row_said(example)}") from error.ended

@@ -14,7 +14,7 @@ from typing import Any, Self
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.registry import did_you_mean
-from flowevolve._util.waits import waiting_for
+from flowevolve._util.waits import Wait
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import LLMError, Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
@@ -130,6 +130,7 @@ class MetricTask:
     async def _rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         row, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
         of_seed, unanswered = artifact == self._seed, list[FlowevolveError | LLMError]()
+        wait = Wait(f"program, {place}")
 
         async def ask(component: str, text: object = None) -> str:
             try:
@@ -148,13 +149,14 @@ class MetricTask:
                     f"program: there is no component {component!r}; {did_you_mean(component, list(artifact))}"
                 )
             _check_awaited(text, f"{place}: ask was given")
-            output = await llm([Message("system", artifact[component]), Message("user", str(text))])
+            with wait.suspended():
+                output = await llm([Message("system", artifact[component]), Message("user", str(text))])
             calls.append(Call(component, {"input": str(text)}, output))
             return output
 
         if self._program is not None:
             try:
-                with waiting_for(f"program, {place}"):
+                with wait:
                     output = await self._program(row, ask)
             except (FlowevolveError, LLMError):
                 raise

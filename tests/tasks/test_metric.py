@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -193,6 +194,28 @@ def test_the_row_whose_metric_is_waited_for_is_known(*, asynchronous: bool) -> N
         "metric, train row ?, for ? s",
     ]
     assert waited_for() == ""
+
+
+def test_a_program_is_not_waited_for_while_one_of_its_calls_of_the_model_is_pending() -> None:
+    seen: list[str] = []
+
+    async def llm(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        seen.append(waited_for())
+        if messages[-1].content == "fails":
+            raise RejectedError("400")
+        return "fine"
+
+    async def program(row: GivenRow, ask: Ask) -> str:
+        await asyncio.gather(ask("prompt", "a"), ask("prompt", "b"))
+        with suppress(RejectedError):
+            await ask("prompt", "fails")
+        seen.append(waited_for())
+        return ""
+
+    task = MetricTask("x", ROWS, exact, program=program)
+    asyncio.run(task.rollout(task.seed(), task.data.train[0], llm))
+    assert seen[:3] == ["", "", ""]
+    assert seen[3].startswith("program, train row ")
 
 
 def test_prompts_without_a_component_are_refused_by_the_arguments_name() -> None:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from flowevolve._util.json_types import JSON
 from flowevolve._util.threads import noted
-from flowevolve._util.waits import waiting_for
+from flowevolve._util.waits import Wait
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
@@ -161,10 +161,16 @@ def ticked(seconds: int) -> list[str]:
 
 
 def test_where_nothing_happens_and_no_request_is_under_way_it_is_said_what_is_waited_for() -> None:
-    with waiting_for("metric, train row 12"), waiting_for("metric, train row 3"):
+    with Wait("metric, train row 12"), Wait("metric, train row 3"):
         told = ticked(60)
     assert re.search(r"  nothing new for 60 s, waiting for metric, train row 12, for \d+ s \(and 1 more\)$", told[1])
     assert ticked(60)[1].endswith("  nothing new for 60 s")
+
+
+def test_what_waits_for_something_else_itself_is_not_named() -> None:
+    with Wait("program, train row 2") as program, Wait("program, train row 3"), program.suspended():
+        told = ticked(60)
+    assert re.search(r"  nothing new for 60 s, waiting for program, train row 3, for \d+ s$", told[1])
 
 
 def test_a_function_in_a_thread_is_named_where_nothing_else_is_known() -> None:
@@ -198,7 +204,7 @@ def test_a_paused_run_and_one_in_which_something_happens_do_not_stand_still() ->
 
 def test_the_live_table_says_what_is_waited_for() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=140)
-    with waiting_for("metric, train row [3]"), LiveTable(console, "run") as progress:
+    with Wait("metric, train row [3]"), LiveTable(console, "run") as progress:
         progress.tick(40, requests(0))
     output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
     assert "nothing new for 40 s, waiting for metric, train row [3], for 0 s" in output

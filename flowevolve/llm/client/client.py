@@ -19,6 +19,7 @@ from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, InputError
 from flowevolve._util.logger import logging_notes
 from flowevolve._util.tasks import Pulse
+from flowevolve._util.waits import Wait
 from flowevolve.core.budget import OverBudgetError
 from flowevolve.core.calls import NOBODY, CallScope, Observer, Payer, call_seed
 from flowevolve.core.events import Log, log_nothing
@@ -238,7 +239,8 @@ class LLMClient:
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
-            await anyio.sleep(wait)
+            with Wait("the time to ask the server again"):
+                await anyio.sleep(wait)
             backend.note_wait_end(due, anyio.current_time())
 
     async def _attempt(self, call: PendingCall[R], hedging: Hedging | None = None) -> R:

@@ -7,6 +7,7 @@ import anyio
 import pytest
 from hypothesis import given, strategies as st
 
+from flowevolve._util.waits import waited_for
 from flowevolve.core.model import LLMError, OverloadedError, RejectedError, ServerError, UnreachableError, Usage
 from flowevolve.llm.client.retry import RetryPolicy
 from tests.support.scripted_llm import Rig, Scripted
@@ -52,6 +53,21 @@ async def test_the_slot_is_free_while_backing_off() -> None:
         await anyio.sleep(1)
         tasks.start_soon(ask, "r1")
     assert finished == ["early", "late"]
+
+
+async def test_a_pause_before_the_next_attempt_is_told_as_a_wait_for_the_server() -> None:
+    rig, seen = Rig(Scripted(UnreachableError("refused"), "fine")), list[str]()
+
+    async def look() -> None:
+        seen.append(waited_for())
+        await anyio.sleep(0.5)
+        seen.append(waited_for())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(look)
+        tasks.start_soon(rig.ask)
+    assert seen == ["", "the time to ask the server again, for 0 s"]
+    assert waited_for() == ""
 
 
 @pytest.mark.parametrize("error", [RejectedError("prompt too long", status=400), ServerError("broken", status=500)])
