@@ -97,6 +97,8 @@ class Inject(_Act):
     act: Literal["inject"] = "inject"
 
     def check(self) -> None:
+        if not self.texts:
+            raise InputError("inject: no text is given; give that of one component or more")
         for name, text in self.texts.items():
             if not text.strip():
                 raise InputError(f"inject: the text of {name!r} is empty; give one")

@@ -196,8 +196,13 @@ class Steering:
         for parent in submission.parents if isinstance(act, Inject) else ():
             if submission.artifact == self._dispatcher.pool[parent].artifact:
                 raise InputError(f"inject: the texts are the same as those of {parent}; change one of them")
-        self._algorithm.inject(Candidate("", submission.artifact, submission.parents, OPERATOR, attributes=attributes))
-        # If the algorithm refuses the candidate, it has raised before anything is journaled.
+
+        def before() -> None:
+            tried = Candidate("", submission.artifact, submission.parents, OPERATOR, attributes=attributes)
+            self._algorithm.inject(tried)  # if the algorithm refuses it, nothing else has been journaled
+            if journal:
+                self._dispatcher.log(steered)
+
         await inject(
             self._dispatcher,
             self._executor,
@@ -205,7 +210,7 @@ class Steering:
             submission.artifact,
             submission.parents,
             attributes,
-            before=(lambda: self._dispatcher.log(steered)) if journal else None,
+            before,
         )
 
 

@@ -46,6 +46,7 @@ def test_every_act_has_a_name() -> None:
         ({"act": "comment", "text": "Good.", "candidate": "c1", "example": "1"}, "comment: a comment is about either"),
         ({"act": "comment", "text": " ", "candidate": "c1"}, "comment: the text is empty"),
         ({"act": "inject", "texts": {"prompt": " \n"}}, "inject: the text of 'prompt' is empty"),
+        ({"act": "inject", "texts": {}}, "inject: no text is given; give that of one component or more"),
         ({"act": "raise_budget", "limits": {}}, "raise_budget: no limit is given"),
         ({"act": "raise_budget", "limits": {"minutes": float("inf")}}, "no finite number"),
         ({"act": "raise_budget", "limits": {"rollouts": 10**400}}, "no finite number"),

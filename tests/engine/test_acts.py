@@ -377,6 +377,17 @@ def test_what_the_algorithm_does_not_take_is_refused_by_its_name() -> None:
     assert report.pool.version == 9
 
 
+def test_texts_for_other_components_are_refused_before_the_algorithm_reads_them() -> None:
+    class Reading(Climbing):
+        def inject(self, candidate: Candidate) -> Emit:
+            assert candidate.artifact["a"]
+            return super().inject(candidate)
+
+    _, facts = climb((8.5, fe.Inject({"wrong": "x"})), algorithm=Reading(), max_in_flight=1)
+    refusal = "inject: the artifact has components 'wrong', but needs 'a'"
+    assert [why for _, _, why in steered(facts)] == [refusal]
+
+
 def test_what_is_vetoed_already_can_not_be_vetoed_again() -> None:
     async def veto(engine: Engine) -> None:
         await anyio.sleep(4.5)
