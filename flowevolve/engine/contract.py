@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from typing import Literal
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, said
+from flowevolve._util.logger import logger
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_body import check_readable
@@ -124,18 +125,20 @@ def frontier_of(algorithm: Algorithm) -> Sequence[Candidate]:
 def best_and_frontier(
     algorithm: Algorithm, failure: FlowevolveError | None
 ) -> tuple[Candidate | None, Sequence[Candidate]]:
-    """The best candidate and the frontier at the end of a run; none if the algorithm can't name them and is what the
-    run failed by.
+    """The best candidate and the frontier at the end of a run.
+
+    If the algorithm can't name them after the run has failed, there are none: its error must not hide that failure.
 
     Raises:
-        EngineError: if the algorithm can't name them, and the run didn't fail by it.
+        EngineError: if the algorithm can't name them, and the run has not failed.
     """
     try:
         return best_of(algorithm), frontier_of(algorithm)
     except Exception as error:
-        if isinstance(failure, EngineError):
-            return None, ()
-        raise algorithm_error(algorithm, error) from error
+        if failure is None:
+            raise algorithm_error(algorithm, error) from error
+        logger().warning("algorithm.no_best", algorithm=algorithm.name, why=said(error))
+        return None, ()
 
 
 def stage_error(algorithm: Algorithm, stage: str, item: Item[object], error: Exception) -> StageError:

@@ -15,6 +15,7 @@ import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.cli.app import app, main
 from flowevolve.config.run import Config, parse_config
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.journal.run_directory import read_result
 from flowevolve.runner.overview import read_overview
 from flowevolve.runner.run import open_run, run
@@ -131,6 +132,40 @@ def test_a_frontier_that_can_not_be_shown_is_told_in_one_line_and_the_result_com
     result = clock.run(go_on, clock="virtual")
     assert result.best is not None
     assert [each.id for each in result.frontier] == [result.best.id]
+
+
+class FrontierOfNothing(Climb):
+    """Takes for granted that there is a best candidate."""
+
+    def frontier(self) -> Any:
+        return [self.best()]
+
+
+class Failed:
+    """A task that fails on every example."""
+
+    name = "failed"
+    data = Dataset([Example(f"train{row}", {}) for row in range(10)], [Example(f"val{row}", {}) for row in range(10)])
+
+    def seed(self) -> fe.Artifact:
+        return fe.Artifact({"prompt": "seed"})
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        raise ValueError("no such file")
+
+
+def test_a_frontier_that_can_not_be_shown_does_not_hide_why_the_run_has_failed(tmp_path: Path) -> None:
+    async def go() -> None:
+        await run(config(FrontierOfNothing), task=Failed(), out=tmp_path)
+
+    with pytest.raises(fe.TaskFailedError, match="no such file") as caught, capture_logs() as logs:
+        clock.run(go, clock="virtual")
+    assert (read_overview(tmp_path).state, read_overview(tmp_path).error) == ("failed", str(caught.value))
+    result = fe.result_of(caught.value)
+    assert result is not None
+    assert (result.best, result.frontier) == (None, [])
+    (said,) = [record for record in logs if record["event"] == "algorithm.no_best"]
+    assert "frontier() has a NoneType in it" in said["why"]
 
 
 def test_the_run_goes_on_when_it_is_mended(tmp_path: Path) -> None:
