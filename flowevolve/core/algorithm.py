@@ -102,6 +102,8 @@ def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
         start = max(wanted.least or 1, min(wanted.most or default.start, default.start))
     least = min(default.least, start) if wanted.least is None else wanted.least
     most = max(default.most, start) if wanted.most is None else wanted.most
+    if wanted.least is not None and least > most:
+        raise InputError(f"stages.{stage}.min_workers is {least}, but has to be at most max_workers, {most}")
     if not 1 <= least <= start <= most:
         raise InputError(
             f"stages.{stage}.workers is {start}, but has to be between min_workers, {least}, and max_workers, {most}"

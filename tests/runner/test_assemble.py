@@ -73,3 +73,9 @@ def test_sections_that_an_algorithm_can_use_are_its_own_to_judge() -> None:
 
 def test_sections_that_say_nothing_are_no_matter() -> None:
     assert made(Climb, racing={"policy": "off"}, speculation={"window": 3}, stages={}).name == "climb"
+
+
+def test_bounds_of_workers_that_leave_no_number_are_told_by_their_names() -> None:
+    said = r"^stages\.propose\.min_workers is 5, but has to be at most max_workers, 3$"
+    with pytest.raises(InputError, match=said):
+        made(Tuned, stages={"propose": {"min_workers": 5, "max_workers": 3}})
