@@ -150,10 +150,12 @@ class FinalSelection:
         context: StageContext,
     ) -> None:
         """Run the finalists round by round, leaving out those that fall behind. Each round makes a new choice, so that
-        there is one even if the run ends before the last round.
+        there is one even if the run ends before the last round. There is none before the server has answered on as
+        many examples as the smallest round has.
         """
         scores: Scores = {each.id: [] for each in finalists}
         left = list(finalists)
+        compared: list[str] = []
         size = max(ROUND, -(-len(order) // ROUNDS))
         for start in range(0, len(order), size):
             part = order[start : start + size]
@@ -169,11 +171,13 @@ class FinalSelection:
                 return  # the server is out of order, which tells nothing
             for each, done in zip(left, ran, strict=True):
                 scores[each.id] += [done[place].score.value for place in answered]
-            again = [part[place] for place in answered]
-            if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in again] for each in left):
-                return  # scores don't vary between repeats
-            context.decide(FreshScore, lambda: _choice(finalists, scores, split))
-            left = _still_open(left, scores)
+            first = len(compared) < ROUND
+            compared += [part[place] for place in answered]
+            if len(compared) >= ROUND:
+                if first and split == "val" and _as_before(left, scores, compared):
+                    return
+                context.decide(FreshScore, lambda: _choice(finalists, scores, split))
+                left = _still_open(left, scores)
             if context.asked_to_stop or len(left) == 1 < len(finalists):
                 return
 
@@ -188,6 +192,11 @@ def _answered(ran: Sequence[Sequence[Rollout]]) -> list[int]:
     """
     together = enumerate(zip(*ran, strict=True))
     return [place for place, each in together if not any(isinstance(done, UnansweredRollout) for done in each)]
+
+
+def _as_before(candidates: Iterable[Candidate], scores: Scores, examples: Sequence[str]) -> bool:
+    """Whether all got the scores with which they entered the pool again, so that repeats tell nothing new."""
+    return all(scores[each.id] == [each.scores.get(name) for name in examples] for each in candidates)
 
 
 def _finalists(best: Candidate, confirmed: Iterable[Candidate], most: int) -> list[Candidate]:

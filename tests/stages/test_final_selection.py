@@ -189,6 +189,36 @@ def test_nothing_is_chosen_where_the_server_did_not_answer_at_all() -> None:
     assert name_of(algorithm) == "lucky", "the best by validation"
 
 
+class AwayAtFirst(Guessing):
+    """Gets no answer to its first ``failures`` rollouts of the candidate "good"."""
+
+    def __init__(self, failures: int, train: int = 40) -> None:
+        super().__init__(train)
+        self._failures = failures
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        if artifact["prompt"] == "good" and self._failures:
+            self._failures -= 1
+            raise UnreachableError("connection refused")
+        return await super().rollout(artifact, example, llm)
+
+
+@pytest.mark.parametrize(("failures", "examples"), [(9, [11, 21]), (1, [19])])
+def test_nothing_is_chosen_before_there_are_ten_answered_examples(failures: int, examples: list[int]) -> None:
+    algorithm = Ending(AwayAtFirst(failures))
+    _, facts = ended(algorithm)
+    assert [event.data["examples"] for event in events_of(facts, FreshScore.kind)] == examples
+    assert name_of(algorithm) == "good"
+    assert not events_of(facts, "winner.not_chosen")
+
+
+def test_one_answered_example_does_not_show_that_scores_do_not_vary() -> None:
+    algorithm = Ending(AwayAtFirst(9, train=3))
+    report, _ = ended(algorithm)
+    assert algorithm.final.chosen is None
+    assert report.spent.rollouts == SPENT + 40, "the second round has shown it"
+
+
 def test_training_examples_that_validation_has_too_are_not_fresh() -> None:
     task = Guessing(varies=True)
     task.data = Dataset(task.data.val, task.data.val)
