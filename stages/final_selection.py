@@ -41,6 +41,10 @@ LEAST = 2
 ROUNDS = 3
 """The most rounds in which the finalists are run; after each, candidates that are clearly behind are left out."""
 NO_TIME = "the run ended before the finalists were run on fresh examples; a higher drain_seconds leaves more time"
+UNANSWERED = (
+    "the server answered all finalists on {answered} of {asked} examples, "
+    f"which are too few to choose by; at least {ROUND} are needed"
+)
 Split = Literal["train", "val"]
 Scores = dict[str, list[float]]
 """Scores by candidate id, on the fresh examples in the order in which they are run."""
@@ -155,6 +159,7 @@ class FinalSelection:
         """
         scores: Scores = {each.id: [] for each in finalists}
         left = list(finalists)
+        asked = 0
         compared: list[str] = []
         size = max(ROUND, -(-len(order) // ROUNDS))
         for start in range(0, len(order), size):
@@ -165,10 +170,9 @@ class FinalSelection:
                     context.spend(evaluations)  # there is room for the whole round, or it is not begun
                 ran = await run_all([partial(rollouts.run, each, part, split, context) for each in left])
             except (OverBudgetError, TaskFailedError):
-                return  # there is no room, or the task fails on all of them, which tells nothing
+                break  # there is no room, or the task fails on all of them, which tells nothing
+            asked += len(part)
             answered = _answered(ran)
-            if not answered:
-                return  # the server is out of order, which tells nothing
             for each, done in zip(left, ran, strict=True):
                 scores[each.id] += [done[place].score.value for place in answered]
             first = len(compared) < ROUND
@@ -179,7 +183,10 @@ class FinalSelection:
                 context.decide(FreshScore, lambda: _choice(finalists, scores, split))
                 left = _still_open(left, scores)
             if context.asked_to_stop or len(left) == 1 < len(finalists):
-                return
+                break
+        if asked and len(compared) < ROUND:
+            reason = UNANSWERED.format(answered=len(compared), asked=asked)
+            context.log("winner.not_chosen", finalists=[each.id for each in finalists], reason=reason)
 
 
 def _text(example: Example) -> str:

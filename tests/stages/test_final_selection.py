@@ -203,7 +203,7 @@ class AwayAtFirst(Guessing):
         return await super().rollout(artifact, example, llm)
 
 
-@pytest.mark.parametrize(("failures", "examples"), [(9, [11, 21]), (1, [19])])
+@pytest.mark.parametrize(("failures", "examples"), [(10, [10, 20]), (9, [11, 21]), (1, [19])])
 def test_nothing_is_chosen_before_there_are_ten_answered_examples(failures: int, examples: list[int]) -> None:
     algorithm = Ending(AwayAtFirst(failures))
     _, facts = ended(algorithm)
@@ -217,6 +217,12 @@ def test_one_answered_example_does_not_show_that_scores_do_not_vary() -> None:
     report, _ = ended(algorithm)
     assert algorithm.final.chosen is None
     assert report.spent.rollouts == SPENT + 40, "the second round has shown it"
+
+
+def test_that_the_server_answered_too_little_is_said() -> None:
+    _, facts = ended(Ending(Unreachable("good", 1)))
+    (said,) = events_of(facts, "winner.not_chosen")
+    assert "the server answered all finalists on 0 of 30 examples" in str(said.data["reason"])
 
 
 def test_training_examples_that_validation_has_too_are_not_fresh() -> None:
