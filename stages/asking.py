@@ -69,25 +69,32 @@ async def read_reply(
         try:
             return _read_whole(reply, read, whole)
         except UnparsableReplyError as error:
-            context.log(
-                ReplyUnparsable(
-                    context.stage,
-                    context.item_id,
-                    str(error),
-                    error.reason.value,
-                    asker.role,
-                    asker.agent,
-                    asker.candidate,
-                    asker.component,
-                    example_of(reply.text),
-                    again=left > 0,
-                )
-            )
+            log_unreadable(context, asker, error, reply.text, again=left > 0)
             if not left:
                 raise
             # Quoting all of a reply that filled the context of the server would leave no room for another one.
             messages = asked_again(prompt, example_of(reply.text) if reply.was_cut else reply.text, error)
     raise EngineError("a role is asked at least once")
+
+
+def log_unreadable(
+    context: StageContext, asker: Asker, error: UnparsableReplyError, reply: str, *, again: bool = False
+) -> None:
+    """Log an event about a reply that can't be read. ``again`` says whether another one is requested."""
+    context.log(
+        ReplyUnparsable(
+            context.stage,
+            context.item_id,
+            str(error),
+            error.reason.value,
+            asker.role,
+            asker.agent,
+            asker.candidate,
+            asker.component,
+            example_of(reply),
+            again,
+        )
+    )
 
 
 def _read_whole(reply: ChatReply, read: Callable[[str], T], whole: Whole | None) -> T:

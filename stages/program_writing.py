@@ -12,7 +12,7 @@ from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
-from flowevolve.core.event_kinds import ProgramNotNew, ReplyPartlyRead, ReplyUnparsable
+from flowevolve.core.event_kinds import ProgramNotNew, ReplyPartlyRead
 from flowevolve.core.graph import Discard
 from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
@@ -24,7 +24,7 @@ from flowevolve.prompts.reading.again import example_of
 from flowevolve.prompts.reading.children import Form, check_child, is_whole, read_child
 from flowevolve.prompts.reading.descriptions import Description, read_description, read_printed
 from flowevolve.prompts.reading.programs import ReadProgram
-from flowevolve.stages.asking import Asker, ask
+from flowevolve.stages.asking import Asker, ask, log_unreadable
 from flowevolve.stages.command import CommandProposer
 from flowevolve.stages.comments import commented_prompt
 from flowevolve.stages.novelty import Like, Looked
@@ -147,18 +147,7 @@ class _Call:
         try:
             check_child(wrote.files, parent.artifact, self.writing.entry)
         except UnparsableReplyError as error:
-            context.log(
-                ReplyUnparsable(
-                    context.stage,
-                    context.item_id,
-                    str(error),
-                    error.reason.value,
-                    self.role,
-                    self.operator,
-                    parent.id,
-                    example=example_of(wrote.output),
-                )
-            )
+            log_unreadable(context, Asker(self.role, self.operator, parent.id), error, wrote.output)
             context.spend(_PROPOSAL)
             raise Discard(UNREADABLE) from error
         return parent.artifact.replace(**wrote.files), _named(read_printed(wrote.output))
