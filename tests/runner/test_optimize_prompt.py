@@ -279,15 +279,16 @@ def test_warnings_name_the_line_that_awaits_a_run() -> None:
 
 
 TEST_CUT_OFF = """
-import os, signal, time
+import os, signal
+import anyio
 import flowevolve as fe
 
 rows = [{"question": f"q{n}", "answer": "1"} for n in range(8)]
 
-def metric(row, output):
+async def metric(row, output):
     if row["question"] == "for the test":
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.01)
+        await anyio.sleep_forever()
     return len(output) % 7 / 7
 
 result = fe.optimize(prompt="p", train=rows, test=[{"question": "for the test", "answer": "1"}], metric=metric,
