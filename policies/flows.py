@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import FlowFacts, FlowLimit
@@ -100,6 +102,14 @@ class AutoFlows:
         if wanted > self.most:
             return FlowLimit(wanted, f"the machines run the programs of {room:.3g} flows at a time")
         return FlowLimit(self.most, "this many are open while it is not known what edits and validations cost")
+
+
+AIMS: Mapping[Literal["score", "balanced", "time"], AutoFlows] = {
+    "score": AutoFlows(scale=0.5),
+    "balanced": AutoFlows(),
+    "time": AutoFlows(scale=2.0, eager=16),
+}
+"""What decides how many flows are open, for each value of ``algorithm.aim``."""
 
 
 def _share(facts: FlowFacts) -> float:

@@ -19,7 +19,7 @@ from flowevolve.core.templates import Templates
 from flowevolve.engine.recovery.state import Start
 from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.accounting import Price
-from flowevolve.policies.flows import AutoFlows
+from flowevolve.policies.flows import AIMS
 from flowevolve.prompts.shipped import read_templates
 from flowevolve.runner.assemble import make_algorithm, make_staleness, make_task
 from flowevolve.runner.backend_checks import check_backend, check_keys, check_names, check_open_files
@@ -27,13 +27,6 @@ from flowevolve.runner.clients import OpenRoles
 from flowevolve.runner.llm import make_roles, open_roles
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.other_seed import with_seed
-
-AIMS: Mapping[str, AutoFlows] = {
-    "score": AutoFlows(scale=0.5),
-    "balanced": AutoFlows(),
-    "time": AutoFlows(scale=2.0, eager=16),
-}
-"""What decides how many flows are open, for each aim."""
 
 
 @dataclass(frozen=True, slots=True)
