@@ -1,7 +1,8 @@
 """Finds the commits that have changed measured code.
 
 A commit that changes measured code but no figure, for example the words of an error, says so in a trailer of its
-message: ``Figures-unchanged: HOW THIS WAS CHECKED``.
+message: ``Figures-unchanged: HOW THIS WAS CHECKED``. If it changes the figures of some benches only, another trailer
+names the benches whose figures it leaves: ``Figures-unchanged-of: NAME, NAME: HOW THIS WAS CHECKED``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from bench._lib.paths import ROOT
 
 UNCHANGED = "Figures-unchanged"
 """The trailer of a commit's message that says how its author checked that no figure has changed."""
+UNCHANGED_OF = f"{UNCHANGED}-of"
+"""The same for the figures of some benches only, whose names come first."""
 
 
 def git(*arguments: str) -> str:
@@ -24,14 +27,24 @@ def git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def commits(paths: Sequence[str], since: str | None = None) -> Sequence[tuple[str, str]]:
+def commits(paths: Sequence[str], since: str | None = None, bench: str = "") -> Sequence[tuple[str, str]]:
     """The commits that changed any of these paths (git pathspecs), newest first: those after commit ``since``, or all.
-    Each comes with the text of its trailer ``Figures-unchanged``, which is empty if the commit may change figures.
+    Each comes with how it was checked that no figure of this bench has changed, by a trailer of the commit; empty if
+    the commit may change figures.
     """
-    trailer = f"%(trailers:key={UNCHANGED},valueonly,unfold,separator=%x20)"
     wanted = "HEAD" if since is None else f"{since}..HEAD"
-    lines = git("log", f"--format=%h {trailer}", wanted, "--", *paths).splitlines()
-    return [(commit, checked.strip()) for commit, _, checked in (line.partition(" ") for line in lines)]
+    form = f"%h%x00{_trailer(UNCHANGED)}%x00{_trailer(UNCHANGED_OF)}"
+    found = []
+    for line in git("log", f"--format={form}", wanted, "--", *paths).splitlines():
+        commit, of_all, of_some = line.split("\0")
+        names, _, checked = of_some.partition(":")
+        named = bench in (name.strip() for name in names.split(","))
+        found.append((commit, of_all.strip() or (checked.strip() if named else "")))
+    return found
+
+
+def _trailer(key: str) -> str:
+    return f"%(trailers:key={key},valueonly,unfold,separator=%x20)"
 
 
 def last_change(paths: Sequence[str]) -> str:

@@ -2,9 +2,9 @@
 
 ``python -m bench.report.age`` lists them. A commit that changes what is measured, but no figure, such as the words of
 an error, says so itself, in a trailer of its message, ``Figures-unchanged: HOW THIS WAS CHECKED``, and doesn't count;
-``--unchanged`` lists those. ``--mark "why it has not been measured again" NAME…`` marks results as old: their pages
-then say so, with the reason. A mark ends when the bench is run again. ``--recount`` counts the commits of all marks
-anew.
+``--unchanged`` lists those. ``Figures-unchanged-of: NAME, NAME: HOW THIS WAS CHECKED`` says it of some benches alone.
+``--mark "why it has not been measured again" NAME…`` marks results as old: their pages then say so, with the reason. A
+mark ends when the bench is run again. ``--recount`` counts the commits of all marks anew.
 """
 
 from __future__ import annotations
@@ -56,19 +56,26 @@ def knows(commit: str) -> bool:
 
 def changes(bench: Bench, content: Content) -> Sequence[str]:
     """The commits since this result, newest first, that changed what the bench measures and may change its figures."""
-    return [commit for commit, checked in commits(bench.measures, content["commit"]) if not checked]
+    return [commit for commit, checked in _since(bench, content, bench.measures) if not checked]
 
 
 def held_unchanged(bench: Bench, content: Content) -> Mapping[str, str]:
     """The commits, newest first, that have changed what is measured but no figure, and how that was checked."""
-    return {commit: checked for commit, checked in commits(bench.measures, content["commit"]) if checked}
+    return {commit: checked for commit, checked in _since(bench, content, bench.measures) if checked}
 
 
 def changed(bench: Bench, content: Content) -> Sequence[str]:
     """The folders and files that the commits of `changes` have changed."""
     left_out = [path for path in bench.measures if path.startswith(":")]
     found = [path for path in bench.measures if path not in left_out]
-    return [path for path in found if any(not checked for _, checked in commits((path, *left_out), content["commit"]))]
+    return [path for path in found if any(not checked for _, checked in _since(bench, content, (path, *left_out)))]
+
+
+def _since(bench: Bench, content: Content, paths: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """The commits since this result that changed these paths, each with how it was checked that no figure of the bench
+    has changed.
+    """
+    return commits(paths, content["commit"], bench.name)
 
 
 def marks() -> Mapping[str, Mark]:

@@ -30,6 +30,16 @@ def test_a_commit_that_changes_no_figure_leaves_measured_code_what_it_was(reposi
     assert history.last_change(["runs.py"]) == code
 
 
+def test_a_commit_can_say_so_of_some_benches_alone(repository: Repository) -> None:
+    first = repository.commit("runs.py", "1")
+    trailer = "Figures-unchanged-of: quality, ace: their runs before\n  and after were the same"
+    second = repository.commit("runs.py", "2", f"More flows\n\n{trailer}")
+    for bench in ("quality", "ace"):
+        assert history.commits(["runs.py"], first, bench) == [(second, "their runs before and after were the same")]
+    assert history.commits(["runs.py"], first, "throughput") == [(second, "")]
+    assert history.last_change(["runs.py"]) == second
+
+
 def test_without_a_history_nothing_is_known_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "ROOT", tmp_path)
     assert history.last_change(["runs.py"]) == ""
