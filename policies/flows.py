@@ -45,9 +45,9 @@ class AutoFlows:
     another; and there are at most two flows for each call that the server takes at a time. In the opening there is at
     most one flow per four of these calls, and one per two once the first group is validated.
 
-    If few rows validate, a validation costs little, and that number is small. Then there are ``eager`` flows as long as
-    every validation accepts its candidate, and the fewer the more of the recent ones don't; in the opening, half of
-    them.
+    If few rows validate, a validation costs little, and so does one that fails, but that number is small. Then there
+    are ``eager`` flows divided by that number, ``most`` at most, as long as every validation accepts its candidate, and
+    the fewer the more of the recent ones don't; in the opening, half of them.
 
     With ``narrows``, there are fewer flows the more of the recent edits were overtaken by another edit.
 
@@ -61,7 +61,7 @@ class AutoFlows:
     rounds: float = 4.0
     scale: float = 1.0
     narrows: bool = False
-    eager: int = 0
+    eager: float = 0.0
 
     def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
         wanted = min(self._bounds(facts), key=lambda each: each.flows)
@@ -76,7 +76,7 @@ class AutoFlows:
         price = facts.validation.tokens or facts.validation.rollouts
         edit = facts.edit.tokens if facts.validation.tokens else facts.edit.rollouts
         if price and edit:
-            by_price, eager = self._by_price(price / edit, facts), self._eager(facts)
+            by_price, eager = self._by_price(price / edit, facts), self._eager(price / edit, facts)
             bounds = [by_price if by_price.flows >= eager.flows else eager]
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
@@ -93,9 +93,10 @@ class AutoFlows:
         reason = f"a validation costs as much as {ratio:.1f} edits{_opening(facts)}{vain}"
         return FlowLimit(max(least, min(2 * self.most, flows)), reason)
 
-    def _eager(self, facts: FlowFacts) -> FlowLimit:
-        reason = f"of the latest validations {facts.accepted:.0%} accepted their candidate{_opening(facts)}"
-        return FlowLimit(round(self.eager * facts.accepted * _share(facts)), reason)
+    def _eager(self, ratio: float, facts: FlowFacts) -> FlowLimit:
+        flows = min(self.most, self.eager / ratio) * facts.accepted * _share(facts)
+        accepted = f"of the latest validations {facts.accepted:.0%} accepted their candidate"
+        return FlowLimit(round(flows), f"{accepted}, and one costs as much as {ratio:.1f} edits{_opening(facts)}")
 
     def _most(self, room: float | None) -> FlowLimit:
         wanted = 0 if room is None else ceil(2 * room)
@@ -106,8 +107,8 @@ class AutoFlows:
 
 AIMS: Mapping[Literal["score", "balanced", "time"], AutoFlows] = {
     "score": AutoFlows(scale=0.5),
-    "balanced": AutoFlows(),
-    "time": AutoFlows(scale=2.0, eager=16),
+    "balanced": AutoFlows(eager=36),
+    "time": AutoFlows(scale=2.0, eager=128),
 }
 """What decides how many flows are open, for each value of ``algorithm.aim``."""
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from flowevolve._util.errors import InputError
 from flowevolve.core.budget import Cost
 from flowevolve.core.policies import FlowFacts, FlowLimit
-from flowevolve.policies.flows import AutoFlows, FixedFlows
+from flowevolve.policies.flows import AIMS, AutoFlows, FixedFlows
 
 NOTHING_KNOWN = FlowFacts(Cost(), Cost(), affordable=None, call_limit=256, gathered=1, validated=3)
 AUTO = AutoFlows()
@@ -45,22 +45,32 @@ def test_who_wants_time_gets_more_and_who_wants_score_fewer() -> None:
     assert AutoFlows(scale=0.5).limit(facts(100, 800), None).flows == 4
 
 
-@pytest.mark.parametrize(("accepted", "flows"), [(1.0, 16), (0.5, 8), (0.2, 3), (0.0, 3)])
+@pytest.mark.parametrize(("accepted", "flows"), [(1.0, 12), (0.5, 6), (0.2, 3), (0.0, 3)])
 def test_who_is_eager_gets_more_than_validations_cost_as_long_as_these_accept(accepted: float, flows: int) -> None:
     known = replace(facts(100, 300), accepted=accepted)
-    limit = AutoFlows(eager=16).limit(known, None)
+    limit = AutoFlows(eager=36).limit(known, None)
     assert limit.flows == flows
     assert (f"{accepted:.0%} accepted" in limit.reason) is (flows > 3)
     assert AUTO.limit(known, None).flows == 3
 
 
-def test_who_is_eager_gets_no_fewer_than_validations_cost() -> None:
-    limit = AutoFlows(eager=4).limit(facts(100, 1200), None)
-    assert (limit.flows, "a validation costs" in limit.reason) == (12, True)
+@pytest.mark.parametrize(
+    ("validation", "flows"), [(50, 16), (200, 16), (300, 12), (400, 9), (600, 6), (900, 9), (1200, 12)]
+)
+def test_who_is_eager_gets_the_fewer_the_more_a_validation_costs_but_no_fewer_than_it_costs(
+    validation: int, flows: int
+) -> None:
+    limit = AutoFlows(eager=36).limit(facts(100, validation), None)
+    assert (limit.flows, "accepted" in limit.reason) == (flows, validation < 600)
+
+
+def test_who_wants_time_gets_sixteen_as_long_as_all_is_accepted_until_twice_the_cost_is_more() -> None:
+    flows = [AIMS["time"].limit(facts(100, 100 * price), None).flows for price in (1, 4, 7, 8, 9, 12)]
+    assert flows == [16, 16, 16, 16, 18, 24]
 
 
 def test_in_the_opening_who_is_eager_gets_half_as_many_and_no_more_than_the_budget_and_the_server_allow() -> None:
-    eager, known = AutoFlows(eager=16), facts(100, 300)
+    eager, known = AutoFlows(eager=48), facts(100, 300)
     limit = eager.limit(replace(known, validated=2), None)
     assert (limit.flows, limit.reason.endswith("in the opening of the run, half as many flows are open")) == (8, True)
     assert eager.limit(replace(known, affordable=20), None).flows == 5

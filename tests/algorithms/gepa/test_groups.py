@@ -94,18 +94,18 @@ def test_the_first_groups_are_validated_one_at_a_time_with_half_as_many_flows() 
     assert "in the opening" not in str(limits[-1]["reason"])
 
 
-def test_if_few_rows_validate_who_aims_for_time_has_many_flows_while_groups_are_accepted() -> None:
+def test_if_few_rows_validate_there_are_many_flows_while_groups_are_accepted() -> None:
     task = house_style_task()
     task.data = replace(task.data, val=task.data.val[:12])
     limits: dict[str, list[FlowLimitChanged]] = {}
-    for aim in ("balanced", "time"):
+    for aim in ("score", "balanced"):
         _, events = evolve({**SETTINGS, "algorithm": {**GROUP, "aim": aim}}, task)
         limits[aim] = [each.body for each in events if isinstance(each.body, FlowLimitChanged)]
-    assert all("a validation costs as much" in each.reason for each in limits["balanced"])
-    first = limits["time"][0]
+    assert all("accepted" not in each.reason for each in limits["score"])
+    first = limits["balanced"][0]
     assert (first.flows, "of the latest validations 100% accepted" in first.reason) == (8, True)
     most = {aim: max(each.flows for each in changes) for aim, changes in limits.items()}
-    assert most["balanced"] < 8 < most["time"]
+    assert most["score"] < 8 < most["balanced"]
 
 
 @pytest.mark.parametrize("policy", ["full", "guarded", "reflective"])
