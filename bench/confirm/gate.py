@@ -16,8 +16,8 @@ from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.model import ChatReply, ChatRequest, HasBaseURL, LLMError, Message, Transport, UnreachableError
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.server_side import (
     UNREADABLE,
@@ -127,9 +127,9 @@ class Gate:
         if work not in self._clients:
             metered = MeteredTransport(self._endpoint, self.meter, work)
             sampling = self.sampling
-            role = Role(metered, sampling.model, temperature=sampling.temperature, max_tokens=sampling.max_tokens,
-                        must_be_listed=False, must_have_list=False)  # fmt: skip
-            self._clients[work] = LLMClient({ROLE: role}, self._scheduler, RetryPolicy(), 0, _note_nothing)
+            model = Model(metered, sampling.model, temperature=sampling.temperature, max_tokens=sampling.max_tokens,
+                          must_be_listed=False, must_have_list=False)  # fmt: skip
+            self._clients[work] = LLMClient({ROLE: model}, self._scheduler, RetryPolicy(), 0, _note_nothing)
         return self._clients[work]
 
 

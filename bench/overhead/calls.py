@@ -24,8 +24,8 @@ from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
@@ -185,7 +185,7 @@ async def _client(transport: AioHTTPTransport | OpenAITransport, calls: int, in_
     def observe(record: CallRecord) -> None:
         """Calls are not recorded here."""
 
-    client = LLMClient({"task": Role(transport, MODEL)}, Scheduler(in_flight, LaterFirst()), RetryPolicy(), 0, observe)
+    client = LLMClient({"task": Model(transport, MODEL)}, Scheduler(in_flight, LaterFirst()), RetryPolicy(), 0, observe)
 
     async def call(number: int) -> None:
         messages = (Message("system", SYSTEM), Message("user", ASKED.format(number)))

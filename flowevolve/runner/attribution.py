@@ -18,7 +18,8 @@ from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, It
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedMove
 from flowevolve.core.model import ChatReply, Usage
-from flowevolve.llm.client.ensemble import Ensemble, Models
+from flowevolve.llm.client.ensemble import Ensemble
+from flowevolve.llm.client.role import Role
 
 
 class _AskedModel(NamedTuple):
@@ -29,7 +30,7 @@ class _AskedModel(NamedTuple):
 class Attribution:
     """Reads a run's calls and events, each in the order in which they happen."""
 
-    def __init__(self, roles: Mapping[str, Models]) -> None:
+    def __init__(self, roles: Mapping[str, Role]) -> None:
         self.accepted: Counter[str] = Counter()
         """The number of confirmed candidates that a model had a part in making, by the model's name."""
         self._ensembles = {name: role for name, role in roles.items() if isinstance(role, Ensemble)}

@@ -19,8 +19,8 @@ from flowevolve.engine.recovery.recovery import History
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.admission import Admission, LoadSummary, run_admission_control
 from flowevolve.llm.scheduling.scheduler import Scheduler
@@ -37,7 +37,7 @@ from flowevolve.vllm.server import ServerListener
 SideTask = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do alongside a run, such as listening for Ctrl-C; cancelled when the run ends."""
 OpenRoles = Callable[
-    [Config, Mapping[str, ResolvedRole], OurServers | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
+    [Config, Mapping[str, ResolvedRole], OurServers | None, Log], AbstractAsyncContextManager[Mapping[str, Role]]
 ]
 """Opens the LLM roles of a run, as `open_roles` does."""
 

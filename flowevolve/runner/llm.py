@@ -19,8 +19,9 @@ from flowevolve.core.algorithm import Algorithm, NamesRoles
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import ServerTransport, Transport
 from flowevolve.llm.client.cache import ResponseCache, open_cache
-from flowevolve.llm.client.ensemble import Ensemble, Models
+from flowevolve.llm.client.ensemble import Ensemble
 from flowevolve.llm.client.hedging import Hedging
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.admission import Admission, NullProbe, Probe
@@ -91,7 +92,7 @@ def _called(config: Config) -> list[str]:
 @asynccontextmanager
 async def open_roles(
     config: Config, roles: Mapping[str, ResolvedRole], ours: OurServers | None = None, log: Log = log_nothing
-) -> AsyncIterator[dict[str, Models]]:
+) -> AsyncIterator[dict[str, Role]]:
     """The roles of a run on open transports. Models with the same backend share one.
 
     ``ours`` is given if the endpoints of ``[llm]`` are servers that the run has started. What happens to endpoints is
@@ -120,24 +121,24 @@ async def open_roles(
                     transport = make_transport(model.llm, None if model.elsewhere else ours, log, sender)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
-        yield {name: make_models(config, name, role, transports) for name, role in roles.items()}
+        yield {name: make_role(config, name, role, transports) for name, role in roles.items()}
 
 
 def make_recorded_roles(
     config: Config, roles: Mapping[str, ResolvedRole], record: ReplayableCalls, slots: int | None
-) -> tuple[RecordedServer, dict[str, Models]]:
+) -> tuple[RecordedServer, dict[str, Role]]:
     """The roles of a replay, each with its own transport to one recorded server, which serves all models."""
     from flowevolve.sim.replay import RecordedBackend, RecordedServer  # noqa: PLC0415 - only replays need them
 
     server = RecordedServer(record, model_names(roles.values()), slots)
-    opened: dict[str, Models] = {}
+    opened: dict[str, Role] = {}
     for name, role in roles.items():
         backend = RecordedBackend(server, name)
-        opened[name] = make_models(config, name, role, {model.backend: backend for model in role.models})
+        opened[name] = make_role(config, name, role, {model.backend: backend for model in role.models})
     return server, opened
 
 
-def make_models(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Models:
+def make_role(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Role:
     """The model or the ensemble of a role, on open transports by `ResolvedModel.backend`."""
     scheduler = None if role.concurrency is None else Scheduler(role.concurrency, make_order(config))
     members = [_member(model, transports[model.backend], scheduler) for model in role.models]
@@ -147,9 +148,9 @@ def make_models(config: Config, name: str, role: ResolvedRole, transports: Mappi
     return Ensemble(members, [model.weight for model in role.models], choice)
 
 
-def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | None) -> Role:
+def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | None) -> Model:
     llm = model.llm
-    return Role(
+    return Model(
         transport,
         model.name,
         temperature=llm.temperature,
@@ -230,7 +231,7 @@ def make_litellm(llm: LLMSettings) -> Transport:
     return LiteLLMTransport(next(iter(llm.urls), None), key)
 
 
-def make_traffic(llm: LLMSettings, scheduler: Scheduler, roles: Mapping[str, Models], log: Log) -> Traffic:
+def make_traffic(llm: LLMSettings, scheduler: Scheduler, roles: Mapping[str, Role], log: Log) -> Traffic:
     """What distributes, delays and repeats the requests of a run: endpoints, rate limits and hedging."""
     limits = Limits(
         scheduler,

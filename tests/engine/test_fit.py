@@ -14,7 +14,7 @@ from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted
 from flowevolve.core.item import Item
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.core.pool import Add, Candidate
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from tests.support.depth import cuts
 from tests.support.interruption import Echo, echo, events_of, evolve
 
@@ -120,7 +120,7 @@ class Refusing(Echo):
 
 
 def test_a_reply_that_fit_could_not_do_without_is_asked_for_again_when_it_goes_on() -> None:
-    report, facts = evolve(Learning(), roles=lambda: {"task": Role(Refusing(), "echo")})
+    report, facts = evolve(Learning(), roles=lambda: {"task": Model(Refusing(), "echo")})
     assert isinstance(report.error, BackendRefusedError)
     report, combined = evolve(Learning(), facts, roles=echo)
     assert report.error is None

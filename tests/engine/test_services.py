@@ -22,7 +22,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, ServerError, Usage
 from flowevolve.core.record import Record
 from flowevolve.llm.client.client import EMBED_BATCH
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
@@ -121,8 +121,8 @@ class Asking(fe.Algorithm):
             yield emission
 
 
-def useless() -> Mapping[str, Models]:
-    return {"task": Role(Useless(), "m")}
+def useless() -> Mapping[str, Role]:
+    return {"task": Model(Useless(), "m")}
 
 
 def test_a_budget_is_charged_for_answers_that_can_not_be_read_also_after_a_resume() -> None:
@@ -169,8 +169,8 @@ class Embedding(Asking):
 
 
 def test_vectors_belong_to_the_work_as_a_whole_unless_one_call_does_not_take_all_texts() -> None:
-    def embedding() -> Mapping[str, Models]:
-        return {"embedding": Role(interruption.Echo(), "e")}
+    def embedding() -> Mapping[str, Role]:
+        return {"embedding": Model(interruption.Echo(), "e")}
 
     budget = fe.Budget(tokens=10 * (2 * EMBED_BATCH + 1))
     _, facts = interruption.evolve(Embedding(), roles=embedding, budget=budget, max_in_flight=1)
@@ -179,7 +179,7 @@ def test_vectors_belong_to_the_work_as_a_whole_unless_one_call_does_not_take_all
 
 
 @pytest.mark.parametrize("roles", [useless, interruption.echo])
-def test_a_stage_learns_what_came_of_a_call_once_that_is_on_disk(roles: Callable[[], Mapping[str, Models]]) -> None:
+def test_a_stage_learns_what_came_of_a_call_once_that_is_on_disk(roles: Callable[[], Mapping[str, Role]]) -> None:
     order: list[str] = []
 
     class Learning(Asking):

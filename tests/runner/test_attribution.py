@@ -12,7 +12,7 @@ from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Usage
 from flowevolve.llm.client.ensemble import Arm, Ensemble
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from flowevolve.policies.bandits import UCB
 from flowevolve.runner.attribution import Attribution
 from flowevolve.sim.backend import SimBackend
@@ -30,13 +30,13 @@ def test_a_bandit_goes_on_as_if_it_had_not_been_interrupted() -> None:
     backend = SimBackend(RulesWorld(), PROFILES["instant"])
 
     def models() -> Ensemble:
-        return Ensemble([Role(backend, "a"), Role(backend, "b")], [1, 1], UCB())
+        return Ensemble([Model(backend, "a"), Model(backend, "b")], [1, 1], UCB())
 
     def drawn(ensemble: Ensemble, attribution: Attribution, numbers: range) -> list[CallRecord | Event]:
         """Calls, with their ends: those of model a are confirmed."""
         facts: list[CallRecord | Event] = []
         for number in numbers:
-            model = ensemble.draw(0, CallScope("propose", str(number), None, 0, 0)).model
+            model = ensemble.draw(0, CallScope("propose", str(number), None, 0, 0)).name
             record, name = head(number, model), f"c{number}"
             status = "confirmed" if model == "a" else "rejected"
             events = [
@@ -59,8 +59,8 @@ def test_a_bandit_goes_on_as_if_it_had_not_been_interrupted() -> None:
 class Rig:
     def __init__(self) -> None:
         backend = SimBackend(RulesWorld(), PROFILES["instant"])
-        self.ensemble = Ensemble([Role(backend, "a"), Role(backend, "b")], [1, 1], self)
-        self.attribution = Attribution({"reflection": self.ensemble, "task": Role(backend, "t")})
+        self.ensemble = Ensemble([Model(backend, "a"), Model(backend, "b")], [1, 1], self)
+        self.attribution = Attribution({"reflection": self.ensemble, "task": Model(backend, "t")})
         self.arms: list[Arm] = []
 
     def choose(self, arms: Sequence[Arm], draw: float) -> int:

@@ -22,7 +22,7 @@ from flowevolve.core.pool import Add, Candidate
 from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.llm.client.client import EMBED_BATCH
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.runner import assemble as build
 from flowevolve.runner.result import Result
@@ -134,9 +134,9 @@ class Placing(fe.Algorithm):
             yield emission
 
 
-def two_roles(server: Echo | None = None) -> Mapping[str, Models]:
+def two_roles(server: Echo | None = None) -> Mapping[str, Role]:
     server = server or Echo()
-    return {"task": Role(server, "echo"), "embedding": Role(server, "e")}
+    return {"task": Model(server, "echo"), "embedding": Model(server, "e")}
 
 
 def calls_in(facts: Sequence[object]) -> list[CallRecord]:

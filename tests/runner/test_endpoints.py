@@ -18,8 +18,8 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import Message
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.admission import ServerLoad
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
@@ -70,7 +70,7 @@ async def test_one_of_three_servers_goes_away_and_comes_back_and_nothing_is_lost
     transports = {server.url: AioHTTPTransport(server.url, None, max_connections=8) for server in servers}
     router = Router(transports, first_check_seconds=0.01)
     retry = RetryPolicy(base_seconds=0.01, max_seconds=0.05)
-    client = LLMClient({"task": Role(router, "m")}, Scheduler(12), retry, 1, lambda record: None)
+    client = LLMClient({"task": Model(router, "m")}, Scheduler(12), retry, 1, lambda record: None)
     asked = 0
     lost = servers[1]
 

@@ -15,7 +15,7 @@ from flowevolve._util.registry import Registry
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.model import ChatRequest, HasBaseURL, Message, RejectedError, Transport
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.role import Role
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.runner import assemble as build
@@ -49,7 +49,7 @@ def test_a_run_has_the_roles_its_algorithm_calls_and_those_the_config_adds(monke
     assert clock.run(go, clock="virtual") == ["task", "navigator", "judge"]
 
 
-def opened(config: Config) -> AbstractAsyncContextManager[Mapping[str, Models]]:
+def opened(config: Config) -> AbstractAsyncContextManager[Mapping[str, Role]]:
     return open_roles(config, make_roles(config))
 
 
@@ -158,7 +158,7 @@ async def test_models_of_one_backend_share_a_transport_and_the_roles_own_gate(
         [task], [first, second], [judge] = (roles[name].members for name in ("task", "reflection", "judge"))
         assert task.transport is first.transport is not second.transport
         assert second.transport is judge.transport
-        assert (first.model, second.model, judge.temperature) == ("a", "b", 0)
+        assert (first.name, second.name, judge.temperature) == ("a", "b", 0)
         assert task.scheduler is None
         assert first.scheduler is not None
         assert (first.scheduler.limit, second.scheduler) == (3, first.scheduler)

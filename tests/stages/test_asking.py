@@ -13,7 +13,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Usage
 from flowevolve.core.pool import Candidate
 from flowevolve.core.reply_reading import UnparsableReplyError
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.memory import QUERIES_TITLE, read_queries
 from flowevolve.stages.asking import ask, tokens_by_agent, try_asking
@@ -105,8 +105,8 @@ class Fumbling(Agent):
             return ChatReply("Let me see.", Usage(10, 5))
         return await super().chat(replace(request, messages=request.messages[:1]), timeout=timeout)
 
-    def roles(self) -> Mapping[str, Models]:
-        return {name: Role(self, "agent", retries=1) for name in ("agent", "embedding")}
+    def roles(self) -> Mapping[str, Role]:
+        return {name: Model(self, "agent", retries=1) for name in ("agent", "embedding")}
 
 
 def test_a_reply_that_can_not_be_read_is_asked_for_once_more_with_the_error_in_words() -> None:

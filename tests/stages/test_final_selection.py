@@ -19,7 +19,7 @@ from flowevolve.core.pool import Add
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.engine import Engine
 from flowevolve.engine.report import RunReport
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from flowevolve.stages import FinalSelection, FinalSettings, Rollouts, committing
 from tests.support.interruption import Echo, Fact, events_of, evolve
 
@@ -109,7 +109,7 @@ async def _nothing(item: fe.Item[object], context: fe.UpdateContext) -> None:
 
 
 def ended(algorithm: Ending, before: Sequence[Fact] = (), **options: Any) -> tuple[RunReport, list[Fact]]:
-    return evolve(algorithm, before, roles=lambda: {"task": Role(Echo(), "echo")}, **{"drain_seconds": 60, **options})
+    return evolve(algorithm, before, roles=lambda: {"task": Model(Echo(), "echo")}, **{"drain_seconds": 60, **options})
 
 
 def chosen(algorithm: Ending) -> FreshScore:

@@ -24,7 +24,7 @@ from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.core.calls import CallRecord
 from flowevolve.engine.engine import Engine
 from flowevolve.engine.report import RunReport
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.edits import SEARCH_LINE
 from flowevolve.prompts.programs import CHANGE_TITLES, CODE_TITLE, OTHERS_HEADING, PROGRAM_HEADING
@@ -75,8 +75,8 @@ ALGORITHMS: Mapping[str, Callable[[NumberTask, Settings], fe.Algorithm]] = {
 }
 
 
-def roles() -> Mapping[str, Models]:
-    return {name: Role(Coder(), "coder") for name in ("code", "meta", "agent", "large", "small", "task")}
+def roles() -> Mapping[str, Role]:
+    return {name: Model(Coder(), "coder") for name in ("code", "meta", "agent", "large", "small", "task")}
 
 
 def search(

@@ -18,7 +18,7 @@ from flowevolve.core.item_ids import ItemId
 from flowevolve.core.model import ChatReply, ChatRequest, RejectedError, Usage
 from flowevolve.core.policies import Departure, Waiting
 from flowevolve.core.pool import Add, Candidate, Move
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.prompts.reflection import WRITE_HEADING
@@ -54,8 +54,8 @@ class Merger(Echo):
         lines = dict.fromkeys(line for text in shown_texts(prompt) for line in text.splitlines())
         return ChatReply(fence("\n".join(lines)), Usage(100, 10))
 
-    def roles(self) -> Mapping[str, Models]:
-        return {"reflection": Role(self, "merger", retries=1)}
+    def roles(self) -> Mapping[str, Role]:
+        return {"reflection": Model(self, "merger", retries=1)}
 
 
 class TakesNothingOver(Merger):

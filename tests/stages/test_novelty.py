@@ -13,7 +13,7 @@ from flowevolve.algorithms.baselines.algorithm import OnePlusLambda, SearchConfi
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
 from flowevolve.engine.report import RunReport
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.problem import PROGRAM
 from flowevolve.prompts.novelty import NOVELTY_TITLE, TOO_LIKE_HEADING
@@ -57,8 +57,8 @@ class Server:
     async def aclose(self) -> None:
         pass
 
-    def roles(self) -> Mapping[str, Models]:
-        return {name: Role(self, "server") for name in ("code", "novelty", "embedding")}
+    def roles(self) -> Mapping[str, Role]:
+        return {name: Model(self, "server") for name in ("code", "novelty", "embedding")}
 
 
 def search(

@@ -18,7 +18,7 @@ from flowevolve.core.model import Message
 from flowevolve.core.pool import Add
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.report import RunReport
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from flowevolve.policies.acceptance import Paired
 from flowevolve.stages import Noise, PairedScreen, Proposed, Rollouts, committing
 from flowevolve.stages.paired_screen import KNOWN, Compared
@@ -116,7 +116,7 @@ def screened(
     algorithm: Screening, before: Sequence[Fact] = (), budget: fe.Budget | None = None, flows: int = 1
 ) -> tuple[RunReport, list[Fact]]:
     limits = budget or fe.Budget(hours=1)
-    return evolve(algorithm, before, roles=lambda: {"task": Role(Echo(), "echo")}, budget=limits, max_in_flight=flows)
+    return evolve(algorithm, before, roles=lambda: {"task": Model(Echo(), "echo")}, budget=limits, max_in_flight=flows)
 
 
 def passed(facts: Sequence[Fact]) -> list[bool]:

@@ -13,7 +13,7 @@ from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.code_evolve.config import ArchiveSettings, CodeEvolveConfig
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 from flowevolve.core.named import Named
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.programs import FunctionProblem
 from flowevolve.prompts.programs import META_TITLE, OTHERS_HEADING
@@ -48,8 +48,8 @@ class Namer:
     async def aclose(self) -> None:
         pass
 
-    def roles(self) -> Mapping[str, Models]:
-        return {"code": Role(self, "namer"), "meta": Role(self, "namer")}
+    def roles(self) -> Mapping[str, Role]:
+        return {"code": Model(self, "namer"), "meta": Model(self, "namer")}
 
 
 def test_names_are_kept_and_shown() -> None:
@@ -87,8 +87,8 @@ class CutOff(Namer):
         await anyio.sleep(1)
         return ChatReply(self._text, Usage(1, 1), "length")
 
-    def roles(self) -> Mapping[str, Models]:
-        return {"code": Role(self, "cut off")}
+    def roles(self) -> Mapping[str, Role]:
+        return {"code": Model(self, "cut off")}
 
 
 def written(text: str, form: Form) -> tuple[list[str], list[str]]:

@@ -15,7 +15,7 @@ from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, Rej
 from flowevolve.core.pool import Add, Annotate, Candidate, Update
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.contract import Mode
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.stages import Remeasuring
@@ -98,8 +98,8 @@ def run(
 ) -> tuple[GEPA, list[Fact]]:
     grades = grades or Grades(set() if seen is None else seen, vary=vary)
 
-    def roles() -> Mapping[str, Models]:
-        return {"task": Role(grades, "grades"), "reflection": Role(LuckyFirst(), "lucky first")}
+    def roles() -> Mapping[str, Role]:
+        return {"task": Model(grades, "grades"), "reflection": Model(LuckyFirst(), "lucky first")}
 
     gepa = GEPA(Graded(), GEPAConfig(group=True, validation="improvement", remeasure=True, optimism=1.0))
     _, facts = evolve(gepa, before, roles=roles, budget=fe.Budget(rollouts=rollouts), mode=mode, max_in_flight=2)

@@ -12,7 +12,7 @@ from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Stage
 from flowevolve.core.item import Item
 from flowevolve.core.model import ChatReply, ChatRequest, Usage
 from flowevolve.core.pool import Add, Move
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from flowevolve.policies.staleness import Reflective
 from flowevolve.stages.payloads import Proposed
 from flowevolve.stages.repair import Repair
@@ -84,7 +84,7 @@ def test_the_judge_sees_of_what_an_edit_changed_all_versions_that_matter() -> No
         init=init,
         repair="repair",
     )
-    report, _ = evolve(small, roles=lambda: {"reflection": Role(judge, "judge")}, staleness=Reflective(min_gap=3))
+    report, _ = evolve(small, roles=lambda: {"reflection": Model(judge, "judge")}, staleness=Reflective(min_gap=3))
     assert report.error is None
     (asked,) = judge.asked
     _, began, edit, accepted, current, _ = asked.split("\n## ")[-6:]

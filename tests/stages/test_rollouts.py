@@ -12,7 +12,7 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.graph import NO_EMISSIONS
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from flowevolve.stages import Rollouts, committing
 from flowevolve.stages.rollouts import FAILURES_BEFORE_GIVING_UP
 from tests.support.interruption import Echo, Fact, events_of, evolve
@@ -81,7 +81,7 @@ def tried(
     says: str = "good", split: str = "train", times: int = 2, backend: Echo | None = None
 ) -> tuple[Trying, fe.Cost, fe.FlowevolveError | None, list[Fact]]:
     trying = Trying(says, split, times)
-    role = Role(backend or Echo(), "echo")
+    role = Model(backend or Echo(), "echo")
     report, facts = evolve(trying, roles=lambda: {"task": role})
     return trying, report.spent, report.error, facts
 

@@ -19,7 +19,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.engine.report import RunReport
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
 from tests.support.interruption import Fact, evolve
@@ -83,8 +83,8 @@ def ran(
 ) -> tuple[ContextEvolve, RunReport, list[Fact]]:
     evolved = evolved or algorithm()
 
-    def roles() -> Mapping[str, Models]:
-        return {"code": Role(Coder(), "coder"), "agent": Role(agents or Agents(), "agents")}
+    def roles() -> Mapping[str, Role]:
+        return {"code": Model(Coder(), "coder"), "agent": Model(agents or Agents(), "agents")}
 
     known: dict[str, Any] = {"budget": fe.Budget(evaluations=60), "max_in_flight": 6, "seed": 3}
     report, facts = evolve(evolved, before, roles=roles, **(known | options))

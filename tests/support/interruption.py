@@ -24,7 +24,7 @@ from flowevolve.core.model import (
 from flowevolve.engine.engine import Engine
 from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
@@ -41,7 +41,7 @@ def evolve(
     algorithm: fe.Algorithm,
     before: Sequence[Fact] = (),
     *,
-    roles: Callable[[], Mapping[str, Models]] = dict,
+    roles: Callable[[], Mapping[str, Role]] = dict,
     beside: Callable[[Engine], Coroutine[Any, Any, None]] | None = None,
     **options: Any,
 ) -> tuple[RunReport, list[Fact]]:
@@ -100,6 +100,6 @@ class Echo:
         pass
 
 
-def echo() -> Mapping[str, Models]:
+def echo() -> Mapping[str, Role]:
     """One role, ``task``."""
-    return {"task": Role(Echo(), "echo")}
+    return {"task": Model(Echo(), "echo")}

@@ -11,7 +11,7 @@ import anyio
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 from flowevolve.core.task import ChatModel, Example, Rollout, Score
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.problem import PROGRAM, Case, Verdict
 from flowevolve.programs.task import ProgramTask
@@ -92,5 +92,5 @@ class Coder:
         pass
 
 
-def coder() -> Mapping[str, Models]:
-    return {"code": Role(Coder(), "coder"), "meta": Role(Coder(), "coder")}
+def coder() -> Mapping[str, Role]:
+    return {"code": Model(Coder(), "coder"), "meta": Model(Coder(), "coder")}

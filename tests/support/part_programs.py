@@ -12,7 +12,7 @@ import anyio
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 from flowevolve.core.task import ChatModel, Example, Rollout, Score
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.parts import REST
 from flowevolve.programs.problem import PROGRAM, Case, Verdict
@@ -150,8 +150,8 @@ class Agents:
         pass
 
 
-def roles(agents: Agents | None = None) -> Mapping[str, Models]:
-    role = Role(agents or Agents(), "agents")
+def roles(agents: Agents | None = None) -> Mapping[str, Role]:
+    role = Model(agents or Agents(), "agents")
     return {"code": role, "agent": role}
 
 

@@ -27,7 +27,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.experience.hashing import hashed_embedding
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.memory import (
     CHANGE_HEADING,
@@ -74,8 +74,8 @@ class Agent:
     async def aclose(self) -> None:
         pass
 
-    def roles(self) -> Mapping[str, Models]:
-        return {name: Role(self, "agent") for name in ("agent", "embedding")}
+    def roles(self) -> Mapping[str, Role]:
+        return {name: Model(self, "agent") for name in ("agent", "embedding")}
 
 
 def _answer(title: str, parts: Mapping[str, str]) -> JSON:

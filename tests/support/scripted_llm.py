@@ -23,8 +23,8 @@ from flowevolve.core.model import (
 )
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.request_queue import Order
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
@@ -82,11 +82,11 @@ class Rig:
         seed: int = 7,
         prices: Mapping[str, Price] | None = None,
         order: Order | None = None,
-        **role: Any,
+        **settings: Any,
     ) -> None:
         self.records: list[CallRecord] = []
         self.scheduler = Scheduler(limit, order)
-        self.roles = {f"r{n}": Role(transport, "m", **role) for n, transport in enumerate(transports)}
+        self.roles = {f"r{n}": Model(transport, "m", **settings) for n, transport in enumerate(transports)}
         self.events: list[tuple[str, dict[str, JSON]]] = []
         self.client = LLMClient(
             self.roles,

@@ -12,8 +12,8 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallScope
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, RefusedError, UnreachableError
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import EJECT_AFTER, Router
 
@@ -82,7 +82,7 @@ class Rig:
             log=lambda body: self.events.append((body.kind, body.to_json())),
         )
         retry = RetryPolicy(jitter=0, patience_seconds=patience)
-        role = Role(self.router, "m", must_have_list=must_have_list)
+        role = Model(self.router, "m", must_have_list=must_have_list)
         self.client = LLMClient({"r": role}, Scheduler(1000), retry, 1, lambda record: None)
 
     @property

@@ -34,7 +34,7 @@ from flowevolve.core.stop_reasons import UNPRODUCTIVE
 from flowevolve.core.task import Task
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.backend_checks import OPENAI_PREFIX
@@ -78,12 +78,12 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
     @asynccontextmanager
     async def open_callable(
         config: Config, roles: Mapping[str, ResolvedRole], ours: OurServers | None, log: Log
-    ) -> AsyncIterator[Mapping[str, Models]]:
+    ) -> AsyncIterator[Mapping[str, Role]]:
         if model is None:
             yield {}
         else:
             transport = CallableTransport(model, concurrency)
-            yield {ROLE: Role(transport, CALLABLE, send_seed=False)}
+            yield {ROLE: Model(transport, CALLABLE, send_seed=False)}
 
     return Reflecting({"backend": "openai", "model": CALLABLE, "concurrency": concurrency}, open_callable)
 

@@ -43,8 +43,8 @@ from flowevolve.llm.client import outages
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.llm.client.answer_lengths import LengthEstimates
 from flowevolve.llm.client.cache import ResponseCache, reply_key
-from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.hedging import Hedging
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.pending_call import Backend, FailedCalls, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.client.reachability import check_models, is_alive
 from flowevolve.llm.client.retry import RetryPolicy
@@ -72,7 +72,7 @@ class LLMClient:
 
     def __init__(
         self,
-        roles: Mapping[str, Models],
+        roles: Mapping[str, Role],
         scheduler: Scheduler,
         retry: RetryPolicy,
         seed: int,
@@ -134,20 +134,20 @@ class LLMClient:
             LLMError: if this one request failed for good.
             InputError: if the response cache is damaged.
         """
-        settings = self._role(role).draw(self._seed, scope)
+        model = self._role(role).draw(self._seed, scope)
         request = ChatRequest(
-            model=settings.model,
+            model=model.name,
             messages=tuple(messages),
-            temperature=settings.temperature if temperature is None else temperature,
-            max_tokens=settings.limit(max_tokens),
-            seed=call_seed(self._seed, scope) if settings.send_seed else None,
-            extra=settings.extra if settings.chat_extra is None else settings.chat_extra,
-            stream=settings.stream,
-            idle_seconds=settings.idle_seconds,
+            temperature=model.temperature if temperature is None else temperature,
+            max_tokens=model.limit(max_tokens),
+            seed=call_seed(self._seed, scope) if model.send_seed else None,
+            extra=model.extra if model.chat_extra is None else model.chat_extra,
+            stream=model.stream,
+            idle_seconds=model.idle_seconds,
         )
-        backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, backend.chats[settings.model], now(), payer)
-        identity = f"{backend.identity} with thinking" if settings.keep_thinking else backend.identity
+        backend = self._backends[id(model.transport)]
+        call = PendingChat(role, scope, request, model, backend, backend.chats[model.name], now(), payer)
+        identity = f"{backend.identity} with thinking" if model.keep_thinking else backend.identity
         key = None if self._cache is None else reply_key(identity, request)
         if self._cache is None or key is None:
             return await self._send_with_retries(call)
@@ -168,11 +168,11 @@ class LLMClient:
             InputError: if there is no such role, or it has several models, whose vectors can't be compared.
             BackendUnreachableError, BackendRefusedError, LLMError, OverBudgetError: as `chat`.
         """
-        settings = self._embedding_role(role)
-        backend = self._backends[id(settings.transport)]
-        request = EmbedRequest(settings.model, tuple(texts), settings.extra)
-        model = backend.embeddings[settings.model]
-        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, model, now(), payer))
+        model = self._embedding_model(role)
+        backend = self._backends[id(model.transport)]
+        request = EmbedRequest(model.name, tuple(texts), model.extra)
+        answers = backend.embeddings[model.name]
+        return await self._send_with_retries(PendingEmbed(role, scope, request, model, backend, answers, now(), payer))
 
     @property
     def call_limit(self) -> int:
@@ -197,7 +197,7 @@ class LLMClient:
         """How often this role is asked again if a reply can't be read."""
         return max(member.retries for member in self._role(role).members)
 
-    def _role(self, name: str) -> Models:
+    def _role(self, name: str) -> Role:
         try:
             return self._roles[name]
         except KeyError:
@@ -207,9 +207,9 @@ class LLMClient:
                 f"has: {known}"
             ) from None
 
-    def _embedding_role(self, name: str) -> Role:
+    def _embedding_model(self, name: str) -> Model:
         role = self._role(name)
-        if not isinstance(role, Role):
+        if not isinstance(role, Model):
             raise InputError(
                 f"LLM role {name!r} has several models, whose vectors can't be compared; give it one model"
             )
@@ -229,8 +229,8 @@ class LLMClient:
                 wait = await self._wait_or_raise(call, error)
             else:
                 backend.note_answer(now())
-                call.model.note_answer(backend.answered)
-                call.model.last = call
+                call.answers.note_answer(backend.answered)
+                call.answers.last = call
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
                 reply = self._billed(call, reply)
@@ -246,11 +246,11 @@ class LLMClient:
     async def _attempt(self, call: PendingCall[R], hedging: Hedging | None = None) -> R:
         scope = call.scope
         ask = QueuedRequest(scope.priority, call.call_kind.group, scope.candidate, self._lengths.expect(call.call_kind))
-        async with self._limits.permit(ask, call.backend.where, call.request, call.settings.scheduler) as permit:
+        async with self._limits.permit(ask, call.backend.where, call.request, call.model.scheduler) as permit:
             call.payer.check()
             call.attempts += 1
             call.started = now()
-            call.repeats_before = call.model.repeats
+            call.repeats_before = call.answers.repeats
             call.discount_wait(permit.uncounted_wait)
             try:
                 return permit.answered(await call.send(ask, permit.remaining, hedging))
@@ -269,7 +269,7 @@ class LLMClient:
     def _raise_if_cut(self, call: PendingCall[R], reply: R) -> None:
         """If the model was cut off while still thinking, and the role counts that as a failure, report and raise it."""
         error = call.cut_while_thinking(reply)
-        if error is not None and call.settings.fails_if_cut:
+        if error is not None and call.model.fails_if_cut:
             call.failed_usage = error.usage
             self._report(call, call.backend.answered, None, error)
             self._raise_if_all_fail(call, error)
@@ -351,8 +351,8 @@ class LLMClient:
                 call.backend.unanswered_in_a_row += 1
             case RejectedError() | ServerError():
                 self._raise_if_all_fail(call, error)
-                if may_be_broken and call.repeats_before == call.model.repeats:
-                    call.model.failed_in_a_row += 1
+                if may_be_broken and call.repeats_before == call.answers.repeats:
+                    call.answers.failed_in_a_row += 1
         raise error
 
     def _wait(

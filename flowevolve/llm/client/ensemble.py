@@ -11,7 +11,7 @@ from typing import Protocol
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.calls import CallScope
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Ensemble:
         InputError: if there is no model, a weight is negative, or none is positive.
     """
 
-    def __init__(self, members: Sequence[Role], weights: Sequence[float], choice: Choice | None = None) -> None:
+    def __init__(self, members: Sequence[Model], weights: Sequence[float], choice: Choice | None = None) -> None:
         if not members or min(weights) < 0 or sum(weights) <= 0:
             raise InputError(
                 "an ensemble needs models, of which none has a weight below 0 and at least one has a weight above 0"
@@ -63,7 +63,7 @@ class Ensemble:
         self._arms = [Arm(weight) for weight in weights]
         self._choice = ByWeight() if choice is None else choice
 
-    def draw(self, run_seed: int, scope: CallScope) -> Role:
+    def draw(self, run_seed: int, scope: CallScope) -> Model:
         """The model for a call."""
         place = self._choice.choose(self._arms, _fraction(run_seed, scope))
         self._arms[place].drawn += 1
@@ -86,11 +86,7 @@ class Ensemble:
         arm.gain += gain
 
     def _arm(self, model: str) -> Arm:
-        return next(arm for arm, member in zip(self._arms, self.members, strict=True) if member.model == model)
-
-
-Models = Role | Ensemble
-"""What a role's name stands for."""
+        return next(arm for arm, member in zip(self._arms, self.members, strict=True) if member.name == model)
 
 
 def _fraction(run_seed: int, scope: CallScope) -> float:

@@ -23,7 +23,7 @@ def may_be_broken(call: PendingCall[R], error: LLMError) -> bool:
     server or a rejection, for a model that has answered other calls. Rejected embeddings don't count, as the run can do
     without them. Nor do rejections without a status: they come from a function or one of our limits, not from a server.
     """
-    if call.model.last is None:
+    if call.answers.last is None:
         return False
     match error:
         case ServerError():
@@ -40,28 +40,28 @@ async def is_down(call: PendingCall[R], attempt: Attempt[R]) -> bool:
     That request is sent again after `MAX_FAILED_IN_A_ROW` failures, by one call at a time. Calls that fail meanwhile,
     or whose attempts were already under way, use its outcome.
     """
-    model = call.model
-    if model.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == model.repeats:
-        async with model.repeating:
-            if model.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == model.repeats:
+    answers = call.answers
+    if answers.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == answers.repeats:
+        async with answers.repeating:
+            if answers.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == answers.repeats:
                 await _repeat_last(call, attempt)
-    return model.is_down
+    return answers.is_down
 
 
 async def _repeat_last(failed: PendingCall[R], attempt: Attempt[R]) -> None:
     """Send the last answered request of this call's model again, and learn whether the server is down."""
-    model = failed.model
+    answers = failed.answers
     fails: bool | None = None
     with suppress(OverBudgetError):  # then the question remains open, too
         fails = await _fails_again(failed, attempt)
-    model.repeats += 1
+    answers.repeats += 1
     if fails:
-        model.is_down = model.failed_in_a_row >= MAX_FAILED_IN_A_ROW  # unless another call was answered meanwhile
+        answers.is_down = answers.failed_in_a_row >= MAX_FAILED_IN_A_ROW  # unless another call was answered meanwhile
     elif fails is not None:
         failed.backend.note_answer(now())
-        model.note_answer(now())
-    elif not model.is_down:
-        model.failed_in_a_row = 0
+        answers.note_answer(now())
+    elif not answers.is_down:
+        answers.failed_in_a_row = 0
 
 
 async def _fails_again(failed: PendingCall[R], attempt: Attempt[R]) -> bool | None:
@@ -71,19 +71,19 @@ async def _fails_again(failed: PendingCall[R], attempt: Attempt[R]) -> bool | No
     Raises:
         OverBudgetError: if the payer has nothing left.
     """
-    model = failed.model
-    if model.last is None:
+    answers = failed.answers
+    if answers.last is None:
         return None
-    in_full = not model.takes_short
+    in_full = not answers.takes_short
     try:
-        reply = await attempt(model.last.again(failed, in_full=in_full))
+        reply = await attempt(answers.last.again(failed, in_full=in_full))
     except LLMError as error:
         failed.failed_usage += error.usage
         if not may_be_broken(failed, error):
             return False if isinstance(error, ServerError) else None
         if in_full:
             return True
-        model.takes_short = False  # some models can't work with so few tokens
+        answers.takes_short = False  # some models can't work with so few tokens
         return await _fails_again(failed, attempt)
     failed.failed_usage += reply.usage
     return False

@@ -34,8 +34,8 @@ from flowevolve.core.model import (
 )
 from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.reachability import without_full_stop
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.usage import embedding_with_estimated_usage, with_estimated_usage
@@ -126,9 +126,9 @@ class PendingCall(Generic[R]):
     role: str
     scope: CallScope
     request: ChatRequest | EmbedRequest
-    settings: Role
+    model: Model
     backend: Backend
-    model: ModelAnswers[R]
+    answers: ModelAnswers[R]
     queued: float
     payer: Payer = NOBODY
     started: float = 0.0
@@ -193,7 +193,7 @@ class PendingCall(Generic[R]):
             self.first_failure = max(self.first_failure, self._last_answer) + seconds
 
     def note_failure(self, error: LLMError, time: float) -> None:
-        self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
+        self.backend.note_wait_end(max(self.started, self.sent) + self.model.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         self.last_failure = error
         if self.timed_out(error, time) or (
@@ -206,7 +206,7 @@ class PendingCall(Generic[R]):
 
     def timed_out(self, error: LLMError, time: float) -> bool:
         """Whether this attempt got no answer in its whole timeout."""
-        return isinstance(error, UnreachableError) and time - self.started >= self.settings.timeout_seconds
+        return isinstance(error, UnreachableError) and time - self.started >= self.model.timeout_seconds
 
     def silence(self, time: float) -> float:
         """The seconds since this call's first failure, the last answer that counts for it, or the end of this process's
@@ -220,7 +220,7 @@ class PendingCall(Generic[R]):
         """When the backend last gave an answer that counts for this call. After a server error only answers for the
         same model count, as the backend may be out of order for that model alone.
         """
-        return self.model.answered if isinstance(self.last_failure, ServerError) else self.backend.answered
+        return self.answers.answered if isinstance(self.last_failure, ServerError) else self.backend.answered
 
     def record(self, finished: float, reply: R | None, error: LLMError | None) -> CallRecord:
         """The record of the call that is reported once it has finished."""
@@ -268,8 +268,7 @@ class PendingChat(PendingCall[ChatReply]):
     request: ChatRequest
 
     async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> ChatReply:
-        settings = self.settings
-        if settings.send_priority:
+        if self.model.send_priority:
             self.request = replace(self.request, priority=server_priority(self.scope.priority, remaining))
         if hedging is None:
             return await self._send()
@@ -281,7 +280,7 @@ class PendingChat(PendingCall[ChatReply]):
                 self.request,
                 self._send,
                 self.payer.check,
-                settings.scheduler,
+                self.model.scheduler,
             )
         )
 
@@ -293,9 +292,9 @@ class PendingChat(PendingCall[ChatReply]):
 
     async def _send(self) -> ChatReply:
         self.sent = now()
-        settings = self.settings
-        reply = await settings.transport.chat(self.request, timeout=settings.timeout_seconds)
-        return with_estimated_usage(self.request, reply if settings.keep_thinking else await without_thinking(reply))
+        model = self.model
+        reply = await model.transport.chat(self.request, timeout=model.timeout_seconds)
+        return with_estimated_usage(self.request, reply if model.keep_thinking else await without_thinking(reply))
 
 
 @dataclass(slots=True)
@@ -304,8 +303,8 @@ class PendingEmbed(PendingCall[EmbedReply]):
 
     async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> EmbedReply:
         """As for any call. Embeddings are never hedged, as they are short."""
-        settings = self.settings
-        reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        model = self.model
+        reply = await embedding_transport(model.transport).embed(self.request, timeout=model.timeout_seconds)
         return embedding_with_estimated_usage(self.request, reply)
 
     def shortest(self) -> EmbedRequest:

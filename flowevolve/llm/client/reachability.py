@@ -18,7 +18,7 @@ from flowevolve.core.model import (
     UnreachableError,
     WrongAddressError,
 )
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 
 CHECK_SECONDS = 30.0
 """The time limit for one backend's answer."""
@@ -39,9 +39,9 @@ async def is_alive(transport: Transport) -> bool:
 
 
 async def check_models(
-    transport: Transport, where: str, asked: Sequence[tuple[str, Role]], note: Callable[[str], None]
+    transport: Transport, where: str, asked: Sequence[tuple[str, Model]], note: Callable[[str], None]
 ) -> None:
-    """Check that the backend at ``where`` serves the models of ``asked``: pairs of a role's name and the role.
+    """Check that the backend at ``where`` serves the models of ``asked``: pairs of a role's name and one of its models.
 
     ``note`` is called with what can't be known before the first call, because the backend has no list of models or the
     list need not be complete.
@@ -50,20 +50,20 @@ async def check_models(
         BackendUnreachableError: if it gives no useful answer.
         BackendRefusedError: if it refuses us, or does not list a model that must be listed.
     """
-    needs_list = any(role.must_have_list for _, role in asked)
+    needs_list = any(model.must_have_list for _, model in asked)
     served = await _served_models(transport, where, note, needs_list=needs_list)
     if served is None:
         return
-    for name, role in asked:
-        if _lists(served, role.model):
+    for name, model in asked:
+        if _lists(served, model.name):
             continue
-        there_are = f"it serves {', '.join(_closest_first(served, role.model)) or 'nothing'}"
-        if role.must_be_listed:
+        there_are = f"it serves {', '.join(_closest_first(served, model.name)) or 'nothing'}"
+        if model.must_be_listed:
             raise BackendRefusedError(
-                f"{where} does not serve {role.model!r}, the model of role {name!r}; {there_are}. "
+                f"{where} does not serve {model.name!r}, the model of role {name!r}; {there_are}. "
                 "Set the role's model to one of these, or serve the model there"
             )
-        note(f"{where} does not list {role.model!r}, the model of role {name!r}; {there_are}")
+        note(f"{where} does not list {model.name!r}, the model of role {name!r}; {there_are}")
 
 
 def without_full_stop(error: Exception) -> str:

@@ -18,7 +18,7 @@ from flowevolve.core.model import Transport
 from flowevolve.core.policies import FlowLimit
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.transports.router import make_router
@@ -26,7 +26,7 @@ from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.forecast.course import Course, CourseTaker
 from flowevolve.runner.forecast.doubts import Assumptions
 from flowevolve.runner.forecast.limits import Load
-from flowevolve.runner.llm import endpoints, make_models
+from flowevolve.runner.llm import endpoints, make_role
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.vllm_server import OurServers, starts_vllm
@@ -123,7 +123,7 @@ class _Simulation:
     @asynccontextmanager
     async def _opened(
         self, config: Config, roles: Mapping[str, ResolvedRole], ours: OurServers | None = None, log: Log = log_nothing
-    ) -> AsyncGenerator[Mapping[str, Models]]:
+    ) -> AsyncGenerator[Mapping[str, Role]]:
         """The roles of a run, on a simulated server for each address that the configuration names."""
         transports: dict[str, Transport] = {}
         for model in (model for role in roles.values() for model in role.models):
@@ -132,7 +132,7 @@ class _Simulation:
                 if self._endpoints and not model.elsewhere:
                     urls = tuple(f"http://replica-{number}" for number in range(self._endpoints))
                 transports[model.backend] = make_router(urls, lambda _: self._server(roles), None, log)
-        yield {name: _tagged(name, make_models(config, name, role, transports)) for name, role in roles.items()}
+        yield {name: _tagged(name, make_role(config, name, role, transports)) for name, role in roles.items()}
 
     def _server(self, roles: Mapping[str, ResolvedRole]) -> SimBackend:
         kind = self._known.task.seed().kind
@@ -158,19 +158,19 @@ def _with(profile: Profile, assumed: Assumptions) -> Profile:
     return replace(slower, requests_per_minute=profile.requests_per_minute, tokens_per_minute=profile.tokens_per_minute)
 
 
-class _Tagged(Role):
-    """A role whose requests say which role and stage they are from, for `flowevolve.sim.lengths`."""
+class _Tagged(Model):
+    """A model whose requests say which role and stage they are from, for `flowevolve.sim.lengths`."""
 
     __slots__ = ()
 
-    def draw(self, run_seed: int, scope: CallScope) -> Role:
+    def draw(self, run_seed: int, scope: CallScope) -> Model:
         role = str((self.chat_extra or {}).get("role", ""))
         return replace(self, chat_extra=tags(role, scope.stage))
 
 
-def _tagged(name: str, models: Models) -> Models:
-    if not isinstance(models, Role):  # an ensemble draws its model itself, without the stage
-        models.members = tuple(replace(member, chat_extra=tags(name, "")) for member in models.members)
-        return models
-    given = {each.name: getattr(models, each.name) for each in fields(models)}
+def _tagged(name: str, role: Role) -> Role:
+    if not isinstance(role, Model):  # an ensemble draws its model itself, without the stage
+        role.members = tuple(replace(member, chat_extra=tags(name, "")) for member in role.members)
+        return role
+    given = {each.name: getattr(role, each.name) for each in fields(role)}
     return _Tagged(**{**given, "chat_extra": tags(name, "")})

@@ -21,7 +21,7 @@ from flowevolve.core.item_ids import ItemId
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Message, RejectedError, Usage
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.experience.embedders import RoleEmbedder
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from flowevolve.policies.similarity import Likeness
 from flowevolve.prompts.playbook import COMPARE_TITLE
 from flowevolve.stages import Rollouts, tokens_by_agent
@@ -156,7 +156,7 @@ class Came:
 
 def reconciled(edit: Edit, meanwhile: Sequence[Operation] = (NOTED,), judge: Judge | None = None) -> Came:
     late = Late(edit, meanwhile)
-    role = Role(judge or Judge(), "judge")
+    role = Model(judge or Judge(), "judge")
     report, facts = evolve(late, roles=lambda: dict.fromkeys(late.roles, role))
     assert report.error is None
     (item,) = late.got

@@ -20,7 +20,7 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.model import ChatReply, ChatRequest
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import labelled_blocks
 from flowevolve.prompts.reading.instructions import read_instruction
@@ -209,9 +209,9 @@ def test_a_stage_of_gepa_that_it_has_not_can_be_given_no_workers() -> None:
         Combee(TASK, None, Tuning({"propose": WorkersWanted(2)}))
 
 
-def roles() -> Mapping[str, Models]:
+def roles() -> Mapping[str, Role]:
     backend = SimBackend(RulesWorld(), PROFILES["instant"])
-    return {name: Role(backend, "simulated") for name in ("task", "reflection")}
+    return {name: Model(backend, "simulated") for name in ("task", "reflection")}
 
 
 class NoLastMerge(SimBackend):
@@ -236,7 +236,7 @@ def test_a_round_whose_last_merge_fails_makes_its_proposal_of_what_was_merged_be
     backend = NoLastMerge()
     _, facts = evolve(
         Combee(TASK, CombeeConfig(batch=6, fan_in=4)),
-        roles=lambda: {name: Role(backend, "simulated") for name in ("task", "reflection")},
+        roles=lambda: {name: Model(backend, "simulated") for name in ("task", "reflection")},
         mode="sync",
         max_in_flight=6,
         budget=fe.Budget(proposals=6),

@@ -19,7 +19,7 @@ from flowevolve.core.model import ChatReply, ChatRequest, Usage
 from flowevolve.core.pool import Annotate, Candidate, Update
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.contract import Mode
-from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from tests.support.interruption import Echo, Fact, evolve
@@ -56,8 +56,8 @@ class AddsHarm(Echo):
         return ChatReply(fence("\n".join([text, *added])), Usage(100, 10))
 
 
-def roles() -> Mapping[str, Models]:
-    return {"task": Role(Echo(), "echo"), "reflection": Role(AddsHarm(), "adds harm")}
+def roles() -> Mapping[str, Role]:
+    return {"task": Model(Echo(), "echo"), "reflection": Model(AddsHarm(), "adds harm")}
 
 
 def run(mode: Mode = "stream", before: Sequence[Fact] = ()) -> tuple[Candidate, list[Fact]]:

@@ -12,7 +12,7 @@ import flowevolve as fe
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
-from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.model import Model
 from flowevolve.runner.result import Result
 from flowevolve.telemetry.summary import summarize
 from tests.support.interruption import Echo, evolve
@@ -78,7 +78,7 @@ class FailsOnTraining(fe.Task):
 
 def test_a_task_that_fails_on_fresh_examples_does_not_end_a_run_that_it_worked_for() -> None:
     gepa = GEPA(FailsOnTraining(), GEPAConfig(finalists=2))
-    roles = {"task": Role(Echo(), "echo"), "reflection": Role(Echo(), "echo")}
+    roles = {"task": Model(Echo(), "echo"), "reflection": Model(Echo(), "echo")}
     report, _ = evolve(gepa, roles=lambda: roles, budget=fe.Budget(rollouts=450), drain_seconds=60, most_in_vain=10_000)
     assert report.error is None
     assert report.stop_reason == "rollouts"
@@ -87,7 +87,7 @@ def test_a_task_that_fails_on_fresh_examples_does_not_end_a_run_that_it_worked_f
 
 
 def test_a_task_that_fails_on_every_training_example_is_told_as_that() -> None:
-    roles = {"task": Role(Echo(), "echo"), "reflection": Role(Echo(), "echo")}
+    roles = {"task": Model(Echo(), "echo"), "reflection": Model(Echo(), "echo")}
     report, _ = evolve(GEPA(FailsOnTraining(), GEPAConfig()), roles=lambda: roles, budget=fe.Budget(rollouts=450))
     assert "30 × every rollout failed: the task failed with KeyError: 'answer'" in str(report.error)
 

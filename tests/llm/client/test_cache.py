@@ -23,8 +23,8 @@ from flowevolve.llm.client import cache as cache_module
 from flowevolve.llm.client.accounting import Account, Price, Totals
 from flowevolve.llm.client.cache import ResponseCache, open_cache, reply_key
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
@@ -67,12 +67,12 @@ class Server:
 class Rig:
     """A client over one server, and what its observer saw."""
 
-    def __init__(self, cache, server=None, limit=2, **role) -> None:
+    def __init__(self, cache, server=None, limit=2, **settings) -> None:
         self.server = server or Server()
         self.records: list[CallRecord] = []
         self.scheduler = Scheduler(limit)
         self.client = LLMClient(
-            {"task": Role(self.server, **{"model": "m", **role})},
+            {"task": Model(self.server, **{"name": "m", **settings})},
             self.scheduler,
             RetryPolicy(),
             7,
@@ -135,8 +135,8 @@ async def test_a_hit_needs_no_slot_and_is_reported_and_counted_apart(cache) -> N
 
 
 async def test_what_was_never_paid_for_needs_no_price(cache) -> None:
-    await Rig(cache, model="unpriced").ask()
-    again = Rig(cache, model="unpriced")
+    await Rig(cache, name="unpriced").ask()
+    again = Rig(cache, name="unpriced")
     await again.ask()
     assert again.client.account.totals() == Totals(cached_calls=1, cached_calls_tokens=110)
 
@@ -145,7 +145,7 @@ async def test_what_was_never_paid_for_needs_no_price(cache) -> None:
     "other",
     [
         {"server": Server("http://elsewhere/v1")},
-        {"model": "n"},
+        {"name": "n"},
         {"temperature": 0.1},
         {"max_tokens": 5},
         {"extra": {"top_k": 2}},

@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve.core.model import RefusedError, ServerError, UnreachableError, WrongAddressError
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from tests.support.scripted_llm import Rig, Scripted
 
@@ -44,7 +44,7 @@ async def test_a_server_of_ours_has_a_list_of_models(status) -> None:
 
 
 def remote(models, *, must_be_listed: bool = True, model: str = "gemini-2.5-flash") -> LLMClient:
-    role = Role(Scripted(models=models), model, must_be_listed=must_be_listed, must_have_list=False)
+    role = Model(Scripted(models=models), model, must_be_listed=must_be_listed, must_have_list=False)
     return LLMClient({"task": role}, Scheduler(1), RetryPolicy(), 0, lambda record: None)
 
 

@@ -17,7 +17,8 @@ from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedReque
 from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.llm.client.ensemble import Ensemble, Models
+from flowevolve.llm.client.ensemble import Ensemble
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
@@ -182,7 +183,7 @@ class ChatOnly:
 SCOPE = CallScope("shift", "3.0", "c1", 0, 2)
 
 
-async def embed(role: Models, texts: Sequence[str]) -> tuple[EmbedReply, list[CallRecord], LLMClient]:
+async def embed(role: Role, texts: Sequence[str]) -> tuple[EmbedReply, list[CallRecord], LLMClient]:
     records: list[CallRecord] = []
     retry = RetryPolicy(base_seconds=0.001, max_seconds=0.001)
     client = LLMClient({"embedding": role}, Scheduler(4), retry, 7, records.append, Account({"e": Price(2, 2, 0)}))
@@ -191,7 +192,7 @@ async def embed(role: Models, texts: Sequence[str]) -> tuple[EmbedReply, list[Ca
 
 async def test_a_call_is_retried_accounted_and_reported() -> None:
     server = Embeddings(ServerError("500"))
-    reply, [record], client = await embed(Role(server, "e", extra={"dimensions": 1}), ["a", "bb"])
+    reply, [record], client = await embed(Model(server, "e", extra={"dimensions": 1}), ["a", "bb"])
     assert (reply.vectors, reply.usage) == (((1.0,), (2.0,)), Usage(20))
     assert reply.dollars == pytest.approx(40e-6)
     assert (record.role, record.scope, record.attempts, record.error) == ("embedding", SCOPE, 2, None)
@@ -208,15 +209,15 @@ async def test_tokens_that_are_not_told_are_estimated() -> None:
         async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
             return replace(await super().embed(request, timeout=timeout), usage=Usage())
 
-    reply, _, client = await embed(Role(Silent(), "e"), ["12345678", "9"])
+    reply, _, client = await embed(Model(Silent(), "e"), ["12345678", "9"])
     assert (reply.usage, reply.estimated, client.account.totals().estimated) == (Usage(3), True, 1)
 
 
 async def test_vectors_of_several_models_cannot_be_compared() -> None:
     with pytest.raises(InputError, match=r"'embedding' has several models.*give it one"):
-        await embed(Ensemble([Role(Embeddings(), "e"), Role(Embeddings(), "f")], [1, 1]), ["a"])
+        await embed(Ensemble([Model(Embeddings(), "e"), Model(Embeddings(), "f")], [1, 1]), ["a"])
 
 
 async def test_a_backend_that_makes_none_is_named() -> None:
     with pytest.raises(BackendRefusedError, match=r"ChatOnly.*'embedding'.*makes no embeddings"):
-        await embed(Role(ChatOnly(), "e"), ["a"])
+        await embed(Model(ChatOnly(), "e"), ["a"])

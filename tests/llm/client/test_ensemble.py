@@ -15,7 +15,8 @@ from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.model import ChatReply, ChatRequest, Message, ServerError, Usage
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.llm.client.ensemble import Arm, ByWeight, Ensemble, Models
+from flowevolve.llm.client.ensemble import Arm, ByWeight, Ensemble
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
@@ -59,17 +60,17 @@ def scope(item: str = "1", index: int = 0) -> CallScope:
 
 def ensemble(weights: Sequence[float] = (1, 2, 5), server: Server | None = None) -> Ensemble:
     server = server or Server()
-    return Ensemble([Role(server, name) for name in "abc"[: len(weights)]], weights)
+    return Ensemble([Model(server, name) for name in "abc"[: len(weights)]], weights)
 
 
-def client(roles: dict[str, Models], records: list[CallRecord] | None = None) -> LLMClient:
+def client(roles: dict[str, Role], records: list[CallRecord] | None = None) -> LLMClient:
     retry = RetryPolicy(base_seconds=1, max_seconds=1, jitter=0)
     account = Account({"a": Price(1, 1, 1), "b": Price(1000, 1000, 1000)})
     return LLMClient(roles, Scheduler(16), retry, 7, ([] if records is None else records).append, account)
 
 
 def test_models_are_drawn_as_often_as_their_weights_say() -> None:
-    drawn = Counter(ensemble().draw(0, scope(str(item))).model for item in range(8000))
+    drawn = Counter(ensemble().draw(0, scope(str(item))).name for item in range(8000))
     assert drawn == {
         "a": pytest.approx(1000, abs=100),
         "b": pytest.approx(2000, abs=100),
@@ -80,14 +81,14 @@ def test_models_are_drawn_as_often_as_their_weights_say() -> None:
 def test_the_same_work_draws_the_same_model_whatever_else_runs() -> None:
     works = [scope(str(item), index) for item in range(50) for index in range(2)]
     first, second = ensemble(), ensemble()
-    forwards = {call_kind: first.draw(7, call_kind).model for call_kind in works}
-    backwards = {call_kind: second.draw(7, call_kind).model for call_kind in reversed(works)}
+    forwards = {call_kind: first.draw(7, call_kind).name for call_kind in works}
+    backwards = {call_kind: second.draw(7, call_kind).name for call_kind in reversed(works)}
     assert forwards == backwards
-    assert forwards != {call_kind: ensemble().draw(8, call_kind).model for call_kind in works}
+    assert forwards != {call_kind: ensemble().draw(8, call_kind).name for call_kind in works}
 
 
 def test_draws_are_the_same_in_every_process() -> None:
-    assert "".join(ensemble().draw(7, scope(str(item))).model for item in range(12)) == "bbbaabbccacc"
+    assert "".join(ensemble().draw(7, scope(str(item))).name for item in range(12)) == "bbbaabbccacc"
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=5), st.floats(0, 1, exclude_max=True))
@@ -115,14 +116,14 @@ async def test_a_call_stays_with_its_model_and_costs_what_that_costs() -> None:
 
 async def test_check_asks_for_every_model_at_its_own_backend() -> None:
     here, there = Server(), Server(models=("a", "b"))
-    both = Ensemble([Role(here, "a"), Role(there, "c")], [1, 1])
+    both = Ensemble([Model(here, "a"), Model(there, "c")], [1, 1])
     with pytest.raises(BackendRefusedError, match="does not serve 'c', the model of role 'r'; it serves a, b"):
         await client({"r": both}).check()
 
 
 async def test_a_roles_own_bound_holds_inside_that_of_the_run() -> None:
     free, bound = Server(), Server()
-    asked = client({"free": Role(free, "a"), "bound": Role(bound, "a", scheduler=Scheduler(3))})
+    asked = client({"free": Model(free, "a"), "bound": Model(bound, "a", scheduler=Scheduler(3))})
     async with anyio.create_task_group() as tasks:
         for item in range(12):
             for role in ("bound", "free"):

@@ -11,8 +11,8 @@ from flowevolve.core.calls import CallRecord, CallScope, Payer
 from flowevolve.core.model import ChatReply, Message, RejectedError, ServerError, UnreachableError, Usage
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.hedging import MIN_SAMPLES, Hedging, Latencies
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router
@@ -56,7 +56,7 @@ class Rig:
         self.scheduler = Scheduler(limit)
         self.limits = Limits(self.scheduler, **limits)
         self.hedging = Hedging(self.scheduler, self.limits, share)
-        roles = {"r": Role(transport or self.server, "m")}
+        roles = {"r": Model(transport or self.server, "m")}
         retry = RetryPolicy(jitter=0, server_error_attempts=1)
         self.records: list[CallRecord] = []
         self.client = LLMClient(

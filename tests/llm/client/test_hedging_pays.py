@@ -14,8 +14,8 @@ from flowevolve.core.calls import CallScope
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.hedging import Hedging
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
@@ -70,7 +70,7 @@ async def call_kind(share: float, *, slots: int = 64, by_chance: bool = True) ->
     hedging = Hedging(scheduler, limits, share)
     server = Server(slots, by_chance=by_chance)
     client = LLMClient(
-        {"r": Role(server, "m")}, scheduler, RetryPolicy(), 1, lambda record: None, limits=limits, hedging=hedging
+        {"r": Model(server, "m")}, scheduler, RetryPolicy(), 1, lambda record: None, limits=limits, hedging=hedging
     )
     took: list[float] = []
     left = iter(range(ITEMS))

@@ -18,8 +18,8 @@ from flowevolve.core.model import (
 )
 from flowevolve.llm.client.accounting import Spending, Totals
 from flowevolve.llm.client.client import FAILURES_BEFORE_GIVING_UP, LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.outages import MAX_FAILED_IN_A_ROW
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.rate_limits import Limits
 from tests.support.scripted_llm import ASK, STEADY, Rig, Scripted, payer
 
@@ -143,7 +143,7 @@ async def test_rejections_of_a_model_that_was_never_answered_say_nothing_of_its_
     server = Scripted()
     rig = Rig(server)
     rig.client = LLMClient(
-        {**rig.roles, "vectors": Role(server, "vectors")}, rig.scheduler, STEADY, 1, rig.records.append
+        {**rig.roles, "vectors": Model(server, "vectors")}, rig.scheduler, STEADY, 1, rig.records.append
     )
     await rig.ask()
     for _ in range(2 * MAX_FAILED_IN_A_ROW):
@@ -311,7 +311,7 @@ async def test_answers_of_another_model_at_the_same_address_do_not_hide_that_one
     server = Ended()
     rig = Rig(server)
     rig.client = LLMClient(
-        {**rig.roles, "propose": Role(server, "strong")}, rig.scheduler, STEADY, 1, rig.records.append
+        {**rig.roles, "propose": Model(server, "strong")}, rig.scheduler, STEADY, 1, rig.records.append
     )
     await rig.ask("propose")
     for index in range(MAX_FAILED_IN_A_ROW):

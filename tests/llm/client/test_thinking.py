@@ -22,8 +22,8 @@ from flowevolve.journal.reading import RecordedRun
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.cache import ResponseCache, open_cache
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +58,7 @@ class Rig:
     ) -> None:
         self.records: list[CallRecord] = []
         self.account = Account({"m": Price(1, 1, 10)})
-        role = Role(server, "m", max_tokens=400, keep_thinking=keep, fails_if_cut=fails_if_cut)
+        role = Model(server, "m", max_tokens=400, keep_thinking=keep, fails_if_cut=fails_if_cut)
         self.client = LLMClient({"r": role}, Scheduler(4), RetryPolicy(), 7, self.records.append, self.account, cache)
 
     async def ask(self, item: str = "1") -> ChatReply:

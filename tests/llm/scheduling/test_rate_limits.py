@@ -11,8 +11,8 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallScope
 from flowevolve.core.model import ChatReply, Message, OverloadedError, UnreachableError, Usage
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.sim.backend import SimBackend
@@ -72,7 +72,7 @@ class Rig:
             **limits,
         )
         self.answered: list[int] = []
-        named = {model: Role(server, model) for model in roles}
+        named = {model: Model(server, model) for model in roles}
         self.client = LLMClient(named, self.scheduler, retry, 1, lambda record: None, limits=self.limits)
 
     async def ask(self, index=0, model="m", priority=0) -> None:
@@ -140,9 +140,9 @@ async def test_who_waits_for_a_limit_holds_no_slot_of_the_bound_of_its_role_eith
     """The role has two models and a bound of one: while one model waits for its limit the other one passes."""
     server, own = Server(), Scheduler(1)
     rig = Rig(server, requests_per_minute=6)
-    both = {model: Role(server, model, scheduler=own) for model in ("m", "other")}
+    both = {model: Model(server, model, scheduler=own) for model in ("m", "other")}
     rig.client = LLMClient(
-        {**both, "free": Role(server, "third")}, rig.scheduler, NO_JITTER, 1, lambda record: None, limits=rig.limits
+        {**both, "free": Model(server, "third")}, rig.scheduler, NO_JITTER, 1, lambda record: None, limits=rig.limits
     )
     async with anyio.create_task_group() as tasks:
         for index in range(3):

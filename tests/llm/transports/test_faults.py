@@ -11,8 +11,8 @@ from flowevolve._util import clock
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.model import LLMError, UnreachableError
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling import model_rates
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
@@ -122,7 +122,7 @@ async def test_under_faults_every_call_is_answered_or_counted_as_failed(
     faults, scheduler = Faults(0.6, kinds, seed=4), Scheduler(16)
     async with leaving_nothing(), serve(failing(faults)) as url:
         transport = make(url, None, max_connections=16)
-        role = Role(transport, "m", timeout_seconds=timeout, stream=stream)
+        role = Model(transport, "m", timeout_seconds=timeout, stream=stream)
         client = LLMClient({"task": role}, scheduler, QUICK, 0, records.append)
 
         async def call(number) -> None:
@@ -150,7 +150,7 @@ async def test_a_storm_of_refusals_is_waited_out(make, fault, monkeypatch) -> No
     records: list[CallRecord] = []
     async with leaving_nothing(), serve(failing(Script(*[fault] * 150))) as url:
         transport = make(url, None, max_connections=8)
-        client = LLMClient({"task": Role(transport, "m")}, Scheduler(8), QUICK, 0, records.append)
+        client = LLMClient({"task": Model(transport, "m")}, Scheduler(8), QUICK, 0, records.append)
         async with anyio.create_task_group() as tasks:
             for number in range(20):
                 scope = CallScope("stage", str(number), None, 0, 0)

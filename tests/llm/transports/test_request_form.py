@@ -16,8 +16,8 @@ from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.model import ChatRequest, Message, RejectedError, ServerTransport, Transport
 from flowevolve.llm.client.accounting import Account
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from tests.support.http_transports import Kind
@@ -222,7 +222,7 @@ async def test_a_refused_field_is_no_paid_call_no_retry_and_no_overload(kind: Ki
     strict, records = Strict(reasoning_model), list[CallRecord]()
     async with connected(kind, strict) as transport:
         assert isinstance(transport, ServerTransport)
-        role = Role(transport, "d", max_tokens=99, temperature=0.7)
+        role = Model(transport, "d", max_tokens=99, temperature=0.7)
         client = LLMClient(
             {"r": role}, Scheduler(4), RetryPolicy(server_error_attempts=1), 7, records.append, Account({})
         )

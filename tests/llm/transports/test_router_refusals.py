@@ -9,8 +9,8 @@ import pytest
 from flowevolve.core.calls import CallScope
 from flowevolve.core.model import OverloadedError
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from tests.support.several_endpoints import Fake, Rig, about
 
@@ -27,7 +27,7 @@ REFUSED = OverloadedError("429", status=429)
 
 async def seconds_for(rig, count) -> float:
     """Seconds that so many calls take with 32 of them in flight, none of which may fail."""
-    client = LLMClient({"r": Role(rig.router, "m")}, Scheduler(32), RetryPolicy(), 1, lambda record: None)
+    client = LLMClient({"r": Model(rig.router, "m")}, Scheduler(32), RetryPolicy(), 1, lambda record: None)
     began = anyio.current_time()
     async with anyio.create_task_group() as tasks:
         for index in range(count):
