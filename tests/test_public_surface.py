@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pkgutil import resolve_name
+
+import pytest
 
 import flowevolve as fe
+from flowevolve import stages
 from tests.support.public_surface import SNAPSHOT, surface
 
 
@@ -32,3 +36,15 @@ def test_a_module_that_was_not_imported_is_named() -> None:
     code = "import flowevolve\ntry:\n    flowevolve.compat\nexcept AttributeError as error:\n    print(error)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "module 'flowevolve' has no attribute 'compat': import flowevolve.compat\n"
+
+
+def test_an_old_name_still_works_and_warns_where_it_is_written() -> None:
+    with pytest.warns(
+        DeprecationWarning, match=r"stages\.Update is now flowevolve\.stages\.Commit: write that"
+    ) as caught:
+        old = stages.Update
+    assert old is stages.Commit
+    assert caught[0].filename == __file__
+    assert "Update" not in dir(stages)
+    with pytest.raises(AttributeError, match="has no attribute 'Updates'"):
+        resolve_name("flowevolve.stages.Updates")

@@ -1,8 +1,11 @@
-"""The present names of public names of version 0.1, so that an old plug-in gets one line that says what to change."""
+"""Public names that have changed: those of the last minor version still work, those of 0.1 are told in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pkgutil import resolve_name
+
+from flowevolve._util.user_warnings import warn_of_old_name
 
 RENAMED: Mapping[str, str] = {
     "Section": "Settings",
@@ -44,6 +47,7 @@ RENAMED: Mapping[str, str] = {
     "stage": "core.graph",
     "stages.recall": "algorithms.cse.recall",
     "stages.remember": "algorithms.cse.remember",
+    "stages.update": "stages.commit",
     "store": "journal",
     "tasks.base": "core.task",
 }
@@ -58,3 +62,16 @@ def renamed(name: str) -> str | None:
         if old in RENAMED:
             return f"flowevolve.{old} of 0.1 is flowevolve.{RENAMED[old]} since 0.2"
     return None
+
+
+def under_new_name(module: str, name: str, new_names: Mapping[str, str]) -> object:
+    """What a module's ``__getattr__`` returns for one of the old names that it still has: the object with the new name.
+
+    Raises:
+        AttributeError: if it is not one of these names.
+    """
+    if name not in new_names:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    new = f"{module}.{new_names[name]}"
+    warn_of_old_name(f"{module}.{name} is now {new}: write that, as the next minor version no longer has the old name")
+    return resolve_name(new)

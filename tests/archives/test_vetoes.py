@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from flowevolve._util.json_types import JSON
-from flowevolve.algorithms.ace.update import Progress
+from flowevolve.algorithms.ace.commit import Progress
 from flowevolve.algorithms.baselines.algorithm import Best as BestProgram
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.algorithms.code_evolve.islands import Island, Islands

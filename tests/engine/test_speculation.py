@@ -30,8 +30,8 @@ from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.acceptance import Improvement
 from flowevolve.policies.staleness import Full, Guarded, Reflective
+from flowevolve.stages.commit import Commit
 from flowevolve.stages.payloads import Evaluated, Proposed, Selected
-from flowevolve.stages.update import Update
 from tests.support.depth import LONG, examples
 
 IDS = ("a", "b", "c", "d")
@@ -92,7 +92,7 @@ class Speculating(Algorithm):
                 Stage("make", self._make, ("evaluate",), workers, bounds=BOUNDS),
                 Stage("repair", self._repair, ("evaluate",), workers, bounds=BOUNDS),
                 Stage("evaluate", self._evaluate, ("update",), workers, 2, repair_to="evaluate", bounds=BOUNDS),
-                committing("update", Update(self.archive.standing, Improvement())),
+                committing("update", Commit(self.archive.standing, Improvement())),
             ),
             entry="select",
             repair="repair",

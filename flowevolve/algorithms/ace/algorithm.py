@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
 from flowevolve._util.errors import InputError
+from flowevolve.algorithms.ace.commit import Commit, Progress
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.curate import Curate, Refine
 from flowevolve.algorithms.ace.learn import Generate, Reflect
@@ -23,7 +24,6 @@ from flowevolve.algorithms.ace.playbook import Bullet, Playbook, load_note, pars
 from flowevolve.algorithms.ace.playbook_reading import CitingTask, Reader
 from flowevolve.algorithms.ace.repair import Reconcile
 from flowevolve.algorithms.ace.select import Select
-from flowevolve.algorithms.ace.update import Progress, Update
 from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
@@ -86,7 +86,7 @@ class ACE(Algorithm[ACEConfig]):
         val_ids = tuple(example.id for example in task.data.val)
         self._select = Select(self.config, self._progress, self._reader, train_ids)
         self._refine = Refine(self._reader, self.config.duplicate, self._embedder)
-        self._update = Update(self.config, self._progress, self._reader, val_ids)
+        self._commit = Commit(self.config, self._progress, self._reader, val_ids)
 
     def best(self) -> Candidate | None:
         return self._progress.best
@@ -125,7 +125,7 @@ class ACE(Algorithm[ACEConfig]):
                 self._workers.stage("reconcile", Reconcile(plain, reader, likeness, self._embedder), "update"),
                 self._workers.stage("refine", self._refine, "update"),
                 self._workers.stage("validate", Validate(plain), "update"),
-                CommittingStage("update", self._update, ("curate", "refine", "validate"), repair_to="update"),
+                CommittingStage("update", self._commit, ("curate", "refine", "validate"), repair_to="update"),
             ),
             entry="select",
             repair="reconcile",
@@ -138,7 +138,7 @@ class ACE(Algorithm[ACEConfig]):
             context.commit([load_note(self._initial)])
         if self.config.adaptation == "offline":
             seed = context.propose(self._reader.artifact(self._initial, context), parents=[], operator=SEED)
-            yield Emit(Trial(seed, self._update.val_ids), to="validate")
+            yield Emit(Trial(seed, self._commit.val_ids), to="validate")
 
     async def fit(self, context: UpdateContext) -> None:
         if self.config.adaptation == "offline" and self.best() is None and not context.stopping:
@@ -153,7 +153,7 @@ class ACE(Algorithm[ACEConfig]):
             latest = self._progress.latest
             artifact = self._reader.artifact(self.playbook.bullets, context)
             if latest is not None and latest.artifact != artifact:
-                yield self._update.trial(context.pool.version, context)
+                yield self._commit.trial(context.pool.version, context)
 
     def apply_event(self, event: Event) -> None:
         self._select.apply_event(event)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from flowevolve.algorithms.ace.commit import Progress
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.payloads import Sample, Trial
 from flowevolve.algorithms.ace.playbook_reading import Reader
-from flowevolve.algorithms.ace.update import Progress
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import FlowClosed

@@ -15,11 +15,11 @@ from typing import ClassVar
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve.algorithms.code_evolve.commit import Commit
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import PROGRAMS, PROMPTS, Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
 from flowevolve.algorithms.code_evolve.select import Select
-from flowevolve.algorithms.code_evolve.update import Update
 from flowevolve.algorithms.code_evolve.write import (
     CODE,
     FIRST_INSTRUCTIONS,
@@ -124,7 +124,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
                 self._workers.stage("meta", Meta(statement), "generate", capacity=1),
                 self._workers.stage("generate", Generate(statement, config, self._writing), "evaluate", capacity=1),
                 self._workers.stage("evaluate", Evaluate(assess, task.worst), "update"),
-                committing("update", Update(self.islands, config.migration, instructions)),
+                committing("update", Commit(self.islands, config.migration, instructions)),
             ),
             entry="select",
             step_width=_Epoch(config.islands * config.epoch),

@@ -51,7 +51,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 
 
 @dataclass(frozen=True)
-class Update:
+class Commit:
     """Commits programs together with what they have taught. A program that failed enters as ``rejected``."""
 
     memory: Memory
@@ -162,12 +162,12 @@ class CSE(Algorithm[CSEConfig]):
         evaluate = Assess(Rollouts(self._task), self._task)
         yield self._workers.stage("evaluate", evaluate, "reflect" if config.learns else "update")
         if not config.learns:
-            yield CommittingStage("update", Update(self.memory))
+            yield CommittingStage("update", Commit(self.memory))
             return
         reflect = Reflect(statement, change=self._change, memory=self.memory if config.local_memory else None)
         yield self._workers.stage("reflect", reflect, "update")
         yield Stage("compress", Compress(self.memory), ("update",))
-        yield CommittingStage("update", Update(self.memory), ("compress",))
+        yield CommittingStage("update", Commit(self.memory), ("compress",))
 
     def _change(self, parent: Candidate, child: Assessed) -> float:
         return self._reward.of(child.candidate) - self._reward.of(parent)

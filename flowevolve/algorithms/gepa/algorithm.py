@@ -58,6 +58,7 @@ from flowevolve.programs.task import check_no_programs
 from flowevolve.prompts.gepas import gepas_reflection
 from flowevolve.prompts.reflection import reflect_on
 from flowevolve.stages import (
+    Commit,
     Evaluate,
     FinalSelection,
     FinalSettings,
@@ -73,7 +74,6 @@ from flowevolve.stages import (
     Repair,
     Rollouts,
     Screen,
-    Update,
     Way,
     committing,
 )
@@ -211,7 +211,7 @@ class GEPA(Algorithm[GEPAConfig]):
                 *grouping,
                 *detours,
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
-                committing("update", Update(self._archive.standing, self._acceptance)),
+                committing("update", Commit(self._archive.standing, self._acceptance)),
             ),
             entry="select",
             repair="repair",

@@ -18,12 +18,12 @@ from typing import ClassVar
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve.algorithms.levi.commit import Commit, Evaluations, OpeningPlan, Progress, in_full
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.evaluate import Cascade, Describe, Evaluate, described
 from flowevolve.algorithms.levi.map_elites import Described, MapElites
 from flowevolve.algorithms.levi.payloads import Finalist
 from flowevolve.algorithms.levi.select import Selection
-from flowevolve.algorithms.levi.update import Evaluations, OpeningPlan, Progress, Update, in_full
 from flowevolve.algorithms.levi.write import LARGE, SMALL, Write, make_writer
 from flowevolve.archives.descriptors import Space, check_ribs, fit_space, load_ribs
 from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, check_components
@@ -148,7 +148,7 @@ class LEVI(Algorithm[LEVIConfig]):
         evaluate = Evaluate(narrow, Assess(self._rollouts, self.task), self._describe, config.proxy > 0)
         selection = Selection(archive, progress, config, self._writer)
         write = Write(self._writer, config.init_share, self._expected)
-        update = Update(archive, progress, config, self._all, self.tuning.target_score)
+        commit = Commit(archive, progress, config, self._all, self.tuning.target_score)
         # A selection goes stale while it waits, so write's queue is short: tickets wait before selection instead.
         return Graph(
             (
@@ -157,7 +157,7 @@ class LEVI(Algorithm[LEVIConfig]):
                 self._workers.stage("advise", selection.advise, "update"),
                 self._workers.stage("write", write, "evaluate", "update", capacity=1),
                 self._workers.stage("evaluate", evaluate, "update"),
-                CommittingStage("update", update, ("write", "evaluate")),
+                CommittingStage("update", commit, ("write", "evaluate")),
             ),
             entry="select",
             triggers=self._triggers(),

@@ -8,9 +8,9 @@ from math import isfinite
 from statistics import fmean
 
 from flowevolve._util.errors import InputError
+from flowevolve.algorithms.levi.commit import EvaluationCost, in_full
 from flowevolve.algorithms.levi.map_elites import Described, MapElites
 from flowevolve.algorithms.levi.payloads import Finalist
-from flowevolve.algorithms.levi.update import EvaluationCost, in_full
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import Assessment
 from flowevolve.core.context import StageContext

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from flowevolve._util.clock import in_thread
+from flowevolve.algorithms.levi.commit import Progress
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.map_elites import MapElites, representatives
 from flowevolve.algorithms.levi.payloads import Advice, Brief
-from flowevolve.algorithms.levi.update import Progress
 from flowevolve.algorithms.levi.write import SMALL, Writer, advice_prompt
 from flowevolve.core.assessment import Assessment, NothingWorksError
 from flowevolve.core.context import StageContext

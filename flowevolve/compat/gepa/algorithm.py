@@ -19,7 +19,7 @@ from flowevolve.compat.gepa.records import AdapterState, ChosenComponents, Scree
 from flowevolve.compat.gepa.reflection import Writer
 from flowevolve.compat.gepa.rollouts import AdapterRollouts
 from flowevolve.compat.gepa.select import AdapterSelect, Merger, Strategies
-from flowevolve.compat.gepa.stages import AdapterEvaluate, AdapterPropose, AdapterScreen, AdapterUpdate
+from flowevolve.compat.gepa.stages import AdapterCommit, AdapterEvaluate, AdapterPropose, AdapterScreen
 from flowevolve.compat.gepa.threads import AdapterThreads
 from flowevolve.core.algorithm import Tuning
 from flowevolve.core.artifact import Artifact
@@ -189,7 +189,7 @@ class AdapterGEPA(GEPA):
         )
         grouping, validating = self._validating(evaluate, rollouts)
         after_screen = (*(stage.name for stage in grouping), "evaluate")
-        update = AdapterUpdate(
+        commit = AdapterCommit(
             self._archive.standing, mirror=mirror, policy=parts.policy, val=parts.val, adapter=parts.adapter
         )
         return Graph(
@@ -201,7 +201,7 @@ class AdapterGEPA(GEPA):
                 self._workers.stage("screen", screen, *after_screen, repair_to="screen"),
                 *grouping,
                 validating,
-                committing("update", update),
+                committing("update", commit),
             ),
             entry="select",
             repair="repair",

@@ -29,12 +29,12 @@ from flowevolve.core.policies import Race
 from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.reply_reading import UnparsableReplyError
 from flowevolve.core.task import Rollout
+from flowevolve.stages.commit import Commit
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.group_commit import OPERATORS
 from flowevolve.stages.payloads import Evaluated, Proposed, Rolled
 from flowevolve.stages.rebase import entered_since
 from flowevolve.stages.screen import Screen
-from flowevolve.stages.update import Update
 
 
 @payload("gepa_adapter.Reflected")
@@ -325,7 +325,7 @@ class AdapterEvaluate(Evaluate):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdapterUpdate(Update):
+class AdapterCommit(Commit):
     """Reports a candidate that has entered to the callbacks, and logs the adapter's own state."""
 
     mirror: Mirror

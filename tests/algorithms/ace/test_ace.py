@@ -15,10 +15,10 @@ from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.algorithms.ace import ACE, update
+from flowevolve.algorithms.ace import ACE, commit
+from flowevolve.algorithms.ace.commit import Commit, Curating, DueAfterSample, Progress
 from flowevolve.algorithms.ace.payloads import Learned
 from flowevolve.algorithms.ace.playbook import Playbook
-from flowevolve.algorithms.ace.update import Curating, DueAfterSample, Progress, Update
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
@@ -301,12 +301,12 @@ def most_open(facts: Sequence[Fact]) -> int:
 
 def _lose_a_lesson(patch: pytest.MonkeyPatch) -> None:
     """The sample that makes a curation due hands on all lessons but its own."""
-    due = Update._due
+    due = Commit._due
 
-    def without(update: Update, learned: Learned) -> DueAfterSample:
-        return due(update, learned).model_copy(update={"curate": tuple(update.progress.pending)})
+    def without(stage: Commit, learned: Learned) -> DueAfterSample:
+        return due(stage, learned).model_copy(update={"curate": tuple(stage.progress.pending)})
 
-    patch.setattr(Update, "_due", without)
+    patch.setattr(Commit, "_due", without)
 
 
 def _hand_on_twice(patch: pytest.MonkeyPatch) -> None:
@@ -323,7 +323,7 @@ def _hand_on_twice(patch: pytest.MonkeyPatch) -> None:
 
 def _commit_everything(patch: pytest.MonkeyPatch) -> None:
     """Edits are committed as they were made, whatever has been said or changed meanwhile."""
-    patch.setattr(update, "_without_repetition", lambda edit, reader: (edit.operations, edit.counts))
+    patch.setattr(commit, "_without_repetition", lambda edit, reader: (edit.operations, edit.counts))
 
 
 def _forget_merged(patch: pytest.MonkeyPatch) -> None:

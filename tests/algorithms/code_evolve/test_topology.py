@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from flowevolve.algorithms.code_evolve.commit import neighbours
 from flowevolve.algorithms.code_evolve.config import Topology
-from flowevolve.algorithms.code_evolve.update import neighbours
 
 
 @pytest.mark.parametrize(

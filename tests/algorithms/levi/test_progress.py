@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowevolve.algorithms.levi.commit import OpeningPlan, Progress, UnwrittenSeed
 from flowevolve.algorithms.levi.payloads import Brief
-from flowevolve.algorithms.levi.update import OpeningPlan, Progress, UnwrittenSeed
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.pool import Add, Candidate, Change, Update

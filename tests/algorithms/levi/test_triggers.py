@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowevolve.algorithms.levi.update import Evaluations
+from flowevolve.algorithms.levi.commit import Evaluations
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.pool import Add, Candidate, Change, Note, Update
 

@@ -33,7 +33,7 @@ class Migrated(Record, kind="code_evolve.migrated"):
 
 
 @dataclass(frozen=True)
-class Update:
+class Commit:
     """A failed program enters as ``rejected``, with the worst score and its feedback, so that it can be shown later."""
 
     islands: Islands

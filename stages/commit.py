@@ -1,4 +1,4 @@
-"""update: the only stage that changes the pool, and that confirms or revokes candidates that were released early."""
+"""commit: the only stage that changes the pool, and that confirms or revokes candidates that were released early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flowevolve.stages.remeasure import averaged
 
 
 @dataclass(frozen=True)
-class Update:
+class Commit:
     """Adds released candidates as speculative, and settles evaluated ones by the acceptance policy.
 
     `flowevolve.stages.committing` makes a stage of it. ``standing`` returns None while nothing is confirmed: the first

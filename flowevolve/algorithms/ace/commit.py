@@ -19,7 +19,7 @@ from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Candidate, Note, Update as PoolUpdate, Vetoed
+from flowevolve.core.pool import Add, Candidate, Note, Update, Vetoed
 from flowevolve.core.record import Record
 
 
@@ -94,7 +94,7 @@ class Progress:
             return standing[-1] if standing else None
         return max(standing, key=lambda each: each.mean_score, default=None)
 
-    def apply(self, update: PoolUpdate) -> None:
+    def apply(self, update: Update) -> None:
         for change in update.changes:
             match change:
                 case Add(candidate=candidate, status="confirmed"):
@@ -129,7 +129,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Update:
+class Commit:
     """ACE's committing stage: commits samples that were learnt from, edits of the playbook, and validation scores.
 
     ``val_ids`` are the examples that playbooks are validated on.

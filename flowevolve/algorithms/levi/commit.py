@@ -24,7 +24,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import SEED, Add, Annotate, Candidate, Note, Update as PoolUpdate, Vetoed
+from flowevolve.core.pool import SEED, Add, Annotate, Candidate, Note, Update, Vetoed
 from flowevolve.core.record import Attributes, Record
 from flowevolve.stages import Assessed
 
@@ -151,7 +151,7 @@ class Progress:
         dollars = self.evaluated.dollars / rollouts * examples
         return Cost(rollouts=examples, tokens=tokens, dollars=dollars, evaluations=1)
 
-    def apply(self, update: PoolUpdate) -> None:
+    def apply(self, update: Update) -> None:
         for change in update.changes:
             match change:
                 case Add(candidate=candidate, status=status):
@@ -231,7 +231,7 @@ class Evaluations:
     _count: int = 0
     _without: int = 0
 
-    def fires(self, update: PoolUpdate, improved: bool) -> bool:
+    def fires(self, update: Update, improved: bool) -> bool:
         evaluated = sum(isinstance(change, Add) for change in update.changes)
         if not evaluated:
             return False
@@ -246,7 +246,7 @@ class Evaluations:
 
 
 @dataclass(frozen=True)
-class Update:
+class Commit:
     """Adds a candidate as confirmed if it is the elite of its cell, else as rejected. So every evaluation is a commit.
 
     Emits the next diverse seed, variants of seeds and of shifts, and a new elite that reaches the target by the proxy
