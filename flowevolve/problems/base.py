@@ -55,19 +55,34 @@ class ShippedProblem(FunctionProblem):
 
 
 class DrivenProblem(ShippedProblem):
-    """A problem whose programs are one function that a driver calls again and again in the same process.
+    """A problem whose programs are one function, ``entry``, that a driver calls again and again in the same process.
 
     The program could tamper with the driver, so what the driver returns is checked like any other result.
     """
 
     driver: ModuleType
+    play: str
+    """The name of the driver's function that is called for a case."""
 
-    async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        return await super().judge(self.with_driver(artifact), case, sandbox)
+    async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:
+        return await self.drive(self.play, artifact, case.arguments, sandbox)
 
-    def with_driver(self, artifact: Artifact) -> Artifact:
-        text = f"{artifact[PROGRAM]}\n\n{inspect.getsource(self.driver)}"
-        return Artifact({**artifact, PROGRAM: text}, artifact.kind)
+    async def drive(
+        self, function: str, artifact: Artifact, arguments: Mapping[str, JSON] | Sequence[JSON], sandbox: Sandbox
+    ) -> Outcome:
+        """Call a function of the driver on a program."""
+        return await sandbox.run(
+            self.with_driver(artifact),
+            call=function,
+            arguments=arguments,
+            timeout=self.timeout,
+            memory_mb=self.memory_mb,
+            packages=self.packages,
+        )
+
+    def with_driver(self, artifact: Artifact) -> str:
+        """The source of a program with that of the driver after it."""
+        return f"{artifact[PROGRAM]}\n\n{inspect.getsource(self.driver)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,33 +115,20 @@ class OnlineProblem(DrivenProblem):
         raise NotImplementedError
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        source = self.with_driver(artifact)[PROGRAM]
-        first = await self._run(source, self.entry, case.arguments, sandbox)
+        first = await self.run(artifact, case, sandbox)
         if first.status != "ok":
             return failed(self.worst, first)
         try:
             verdict = self.score(case, first.result)
             sample = self.sample_choices(case, first.result, secrets.SystemRandom())
             asked: list[JSON] = [list(choice.arguments) for choice in sample]
-            second = await self._run(source, self.ask_again, [asked], sandbox)
+            second = await self.drive(self.ask_again, artifact, [asked], sandbox)
             if second.status != "ok":
                 return failed(self.worst, second)
             check_answers(sample, second.result)
         except WrongResultError as error:
             return Verdict(self.worst, f"The result is no solution: {error}", str(error), {"seconds": first.seconds})
         return Verdict(verdict.value, verdict.feedback, None, {**verdict.metrics, "seconds": first.seconds})
-
-    async def _run(
-        self, source: str, call: str, arguments: Mapping[str, JSON] | Sequence[JSON], sandbox: Sandbox
-    ) -> Outcome:
-        return await sandbox.run(
-            source,
-            call=call,
-            arguments=arguments,
-            timeout=self.timeout,
-            memory_mb=self.memory_mb,
-            packages=self.packages,
-        )
 
 
 def check_answers(choices: Sequence[Choice], again: JSON) -> None:

@@ -50,7 +50,8 @@ class OnlineBinPacking(OnlineProblem):
     """
 
     name = "online_bin_packing"
-    entry = "harness_play"
+    entry = "priority"
+    play = "harness_play"
     ask_again = "harness_ask_again"
     driver = bin_packing
 

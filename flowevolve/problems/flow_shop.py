@@ -39,7 +39,8 @@ class FlowShop(DrivenProblem):
     """
 
     name = "flow_shop"
-    entry = "harness_play"
+    entry = "perturb"
+    play = "harness_play"
     driver = flow_shop
 
     def __init__(

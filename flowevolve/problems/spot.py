@@ -50,6 +50,7 @@ class SpotProblem(OnlineProblem):
     is still to come (`OnlineProblem`).
     """
 
+    entry = "decide"
     driver = spot
 
     def __init__(self, journeys: Sequence[Sequence[Trace]], limits: LimitsSetting) -> None:
@@ -166,7 +167,7 @@ class SpotScheduling(SpotProblem):
     """
 
     name = "spot_scheduling"
-    entry = "harness_play"
+    play = "harness_play"
     ask_again = "harness_ask_again"
     must = f"there must be one of {', '.join(CHOICES)}"
 

@@ -43,7 +43,7 @@ class SpotMultiRegion(SpotProblem):
     """
 
     name = "spot_multi_region"
-    entry = "harness_play_regions"
+    play = "harness_play_regions"
     ask_again = "harness_ask_again_regions"
     must = f"there must be one of {', '.join(CHOICES)}, and the number of a region"
 

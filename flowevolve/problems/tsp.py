@@ -41,7 +41,8 @@ class TspConstruction(DrivenProblem):
     """
 
     name = "tsp_construction"
-    entry = "harness_tour"
+    entry = "next_town"
+    play = "harness_tour"
     driver = tsp
 
     def __init__(

@@ -15,11 +15,14 @@ from hypothesis import given, strategies as st
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.registry import Registry
-from flowevolve.problems.base import DrivenProblem, ShippedProblem
+from flowevolve.core.reply_reading import UnparsableReplyError
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.problems.drivers import bin_packing, flow_shop, spot, streams, tsp
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 from flowevolve.programs import FunctionProblem, Problem, WrongResultError
+from flowevolve.prompts.reading.children import read_child
+from flowevolve.stages.writing import WritingSettings
 from tests.problems.conftest import Court
 from tests.support.depth import examples
 from tests.support.problem_checks import called, checker
@@ -95,6 +98,26 @@ def test_a_statement_says_what_to_write_and_a_seed_can_be_edited(name: str) -> N
     assert len({case.id for case in problem.cases}) == len(problem.cases)
 
 
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("online_bin_packing", "priority"),
+        ("tsp_construction", "next_town"),
+        ("flow_shop", "perturb"),
+        ("spot_scheduling", "decide"),
+        ("spot_multi_region", "decide"),
+    ],
+)
+def test_a_reply_without_the_function_that_a_driver_calls_is_refused(name: str, function: str) -> None:
+    problem = small(name)
+    entry, seed = WritingSettings().writing(problem).entry, problem.seed()
+    source = seed["program.py"]
+    assert read_child(f"```python\n{source}```", seed, "whole", entry=entry).files == seed.components
+    without = source.replace(f"def {function}(", "def other(")
+    with pytest.raises(UnparsableReplyError, match=f"does not define {function}, which is called"):
+        read_child(f"```python\n{without}```", seed, "whole", entry=entry)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @given(result=everything)
 @examples(40)
@@ -112,8 +135,7 @@ def test_nonsense_is_refused_in_words(name: str, result: JSON) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_nearly_right_is_scored_or_refused(name: str) -> None:
     problem = small(name)
-    program = problem.with_driver(problem.seed()) if isinstance(problem, DrivenProblem) else problem.seed()
-    right = called(problem, artifact=program)
+    right = called(problem)
     assert problem.score(problem.cases[0], right).failure is None
 
     @given(data=st.data())

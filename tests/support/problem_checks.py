@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.artifact import Artifact
+from flowevolve.problems.base import DrivenProblem
 from flowevolve.programs import Case, FunctionProblem, Problem, Verdict, WrongResultError
 
 
@@ -29,11 +29,13 @@ def refusal(problem: Problem, result: object, case: Case | None = None) -> str:
     return str(caught.value)
 
 
-def called(problem: Problem, case: Case | None = None, artifact: Artifact | None = None) -> JSON:
-    """What a program, by default the seed, returns for a case. It is trusted, and runs in this process."""
-    entry = checker(problem).entry
+def called(problem: Problem, case: Case | None = None) -> JSON:
+    """What the seed returns for a case. It is trusted, and runs in this process."""
+    source, entry = problem.seed()["program.py"], checker(problem).entry
+    if isinstance(problem, DrivenProblem):
+        source, entry = problem.with_driver(problem.seed()), problem.play
     names: dict[str, object] = {}
-    exec((artifact or problem.seed())["program.py"], names)
+    exec(source, names)
     function = names[entry]
     assert callable(function)
     arguments = (case or problem.cases[0]).arguments
