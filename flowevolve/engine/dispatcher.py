@@ -15,7 +15,7 @@ import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
-from flowevolve._util.logger import ITEM, STAGE
+from flowevolve._util.logger import WorkedOn
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, Dimension, OverBudgetError
@@ -246,14 +246,9 @@ class Dispatcher:
         if (len(items) > 1 or stage.gather_by or stage.departs) and item.id not in self.services.interrupted_work:
             self.log(ItemsGathered(stage.name, tuple(each.id for each in items)))
         began = self._events.elapsed()
-        in_stage, on_item = STAGE.set(stage.name), ITEM.set(item.id)
-        try:
-            with self.in_work(len(items)):
-                outcome, reason = await self._run_stage(stage, item, send)
-                await cancel_shielded_checkpoint()  # even a stage that never waits lets others have their turn
-        finally:
-            STAGE.reset(in_stage)
-            ITEM.reset(on_item)
+        with WorkedOn(stage.name, item.id), self.in_work(len(items)):
+            outcome, reason = await self._run_stage(stage, item, send)
+            await cancel_shielded_checkpoint()  # even a stage that never waits lets others have their turn
         seconds = self._events.elapsed() - began
         for taken in items:
             self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)

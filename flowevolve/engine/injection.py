@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import WorkedOn
 from flowevolve.core.algorithm import Algorithm, wrong_components
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost, Dimension, OverBudgetError
@@ -109,19 +110,20 @@ def _enter(
     ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
     context = StageContext(dispatcher.services, INJECTION, ticket.id, priority=0)
     origin = [dispatcher.pool[name] for name in parents]
-    try:
-        candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)
-    except FlowevolveError as error:  # any other is the algorithm's, as it takes the proposal in, and ends the run
-        dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
-        return error
-    try:
-        emission = algorithm.inject(candidate)
-        target = _checked_target(dispatcher, algorithm, emission)
-        context.begin(Cost(proposals=1))
-    except Exception as error:  # noqa: BLE001 - the caller gets it, and the run goes on without the candidate
-        dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
-        # If the algorithm's estimate was too low, the budget may have no room; other open work goes on.
-        return _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
+    with WorkedOn(INJECTION, ticket.id):
+        try:
+            candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)
+        except FlowevolveError as error:  # any other is the algorithm's, as it takes the proposal in, and ends the run
+            dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
+            return error
+        try:
+            emission = algorithm.inject(candidate)
+            target = _checked_target(dispatcher, algorithm, emission)
+            context.begin(Cost(proposals=1))
+        except Exception as error:  # noqa: BLE001 - the caller gets it, and the run goes on without the candidate
+            dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
+            # If the algorithm's estimate was too low, the budget may have no room; other open work goes on.
+            return _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
     # It is sent at once, however full the stage's queue is, because the caller asked for it.
     executor.put_back(target, dispatcher.emitted(INJECTION, target, ticket, emission, 0))
     dispatcher.settle(INJECTION, ticket, "consumed", "")

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 import anyio
 import pytest
+from structlog.contextvars import get_contextvars
 
 import flowevolve as fe
 from flowevolve._util.errors import EngineError, InputError
@@ -205,6 +206,25 @@ def test_what_can_not_be_injected_is_refused_and_the_run_goes_on(
     assert "\n" not in said[0]
     assert report.held == 0
     assert report.error is None
+
+
+def test_records_that_inject_makes_name_the_item_that_it_is_about() -> None:
+    bound: list[dict[str, object]] = []
+
+    class Telling(Growing):
+        def inject(self, candidate: Candidate) -> Emit:
+            bound.append(get_contextvars())
+            return super().inject(candidate)
+
+    async def give_one(engine: Engine) -> None:
+        await engine.inject(fe.Artifact({"a": "x"}))
+        bound.append(get_contextvars())
+
+    _, facts = evolve(Telling(), beside=give_one)
+    (done,) = [event for event in events_of(facts, "item.done") if event.data["stage"] == INJECTION]
+    during, after = bound
+    assert (during["stage"], during["item"]) == (INJECTION, done.data["item"])
+    assert not after.keys() & {"stage", "item"}
 
 
 class Careless(Growing):
