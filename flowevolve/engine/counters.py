@@ -7,10 +7,8 @@ durations of batches, and what was spent since items last left a stage together.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
-from types import TracebackType
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
@@ -49,40 +47,6 @@ LATEST = 0.3
 """The weight of the latest validation in the share of recent validations that accepted their candidate."""
 ALONE = 0.25
 """The weight of an edit that was made while only one flow could be open, so that nothing could have overtaken it."""
-
-
-class Gauge:
-    """A number that goes up and down, with its mean over time. Inside a ``with`` block it is one higher."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._since = self._changed = now()
-        self._seconds = 0.0
-        self.value = 0
-
-    def add(self, by: int) -> None:
-        self._account()
-        self.value += by
-
-    def __enter__(self) -> None:
-        self.add(1)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.add(-1)
-
-    def take_mean(self) -> float:
-        """The mean over the time since the last call of this method."""
-        self._account()
-        lasted, total = self._changed - self._since, self._seconds
-        self._since, self._seconds = self._changed, 0.0
-        return total / lasted if lasted > 0 else float(self.value)
-
-    def _account(self) -> None:
-        now = self._now()
-        self._seconds += self.value * (now - self._changed)
-        self._changed = now
 
 
 @dataclass(slots=True)

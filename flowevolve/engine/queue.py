@@ -15,6 +15,8 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from flowevolve._util.gauge import Gauge
+
 T = TypeVar("T")
 
 
@@ -57,8 +59,8 @@ class ItemQueue(Generic[T]):
         self._putters: deque[anyio.Event] = deque()
         self._flushing = False
         self._put = self._taken = self._max_depth = 0
-        self._wait_seconds = self._depth_seconds = 0.0
-        self._made = self._changed = now()
+        self._wait_seconds = 0.0
+        self._depth = Gauge(now)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -71,7 +73,7 @@ class ItemQueue(Generic[T]):
 
     def put_back(self, entry: T) -> None:
         """Append an entry at once, whatever the depth."""
-        self._account()
+        self._depth.add(1)
         self._entries.append((entry, self._now()))
         if self._key is not None:
             self._sizes[self._key(entry)] += 1
@@ -128,7 +130,7 @@ class ItemQueue(Generic[T]):
         return self._hand_out(taken)
 
     def _hand_out(self, taken: Sequence[tuple[T, float]]) -> list[T]:
-        self._account(len(taken))
+        self._depth.add(-len(taken))
         now = self._now()
         if self._key is not None:
             self._sizes.subtract(self._key(entry) for entry, _ in taken)
@@ -139,16 +141,13 @@ class ItemQueue(Generic[T]):
         return [entry for entry, _ in taken]
 
     def stats(self) -> QueueStats:
-        self._account()
-        lifetime = self._changed - self._made
-        mean_depth = self._depth_seconds / lifetime if lifetime > 0 else float(len(self._entries))
         return QueueStats(
             self._put,
             self._taken,
             len(self._entries),
             self._max_depth,
-            mean_depth,
-            self._depth_seconds,
+            self._depth.mean(),
+            self._depth.integral(),
             self._wait_seconds,
         )
 
@@ -178,9 +177,3 @@ class ItemQueue(Generic[T]):
             self._takers.popleft().set()
         if self._putters and len(self._entries) < self.capacity:
             self._putters.popleft().set()
-
-    def _account(self, gone: int = 0) -> None:
-        """Add the depth since the last change to the sum; ``gone`` entries were in the queue until now."""
-        now = self._now()
-        self._depth_seconds += (len(self._entries) + gone) * (now - self._changed)
-        self._changed = now

@@ -15,6 +15,7 @@ from itertools import chain, count
 from typing import TypeVar, cast
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.gauge import Gauge
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.core.acts import Comment
@@ -32,7 +33,6 @@ from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.core.templates import Templates
 from flowevolve.engine.comments import Comments
 from flowevolve.engine.contract import best_of, check_proposal, readable_change
-from flowevolve.engine.counters import Gauge
 from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult

@@ -8,9 +8,10 @@ from typing import NamedTuple, TypeVar
 import anyio
 
 from flowevolve._util import clock
+from flowevolve._util.gauge import Gauge
 from flowevolve.core.graph import AnyStage
 from flowevolve.core.policies import Place, StageLoad
-from flowevolve.engine.counters import Gauge, StageCounts
+from flowevolve.engine.counters import StageCounts
 from flowevolve.engine.queue import QueueStats
 
 T = TypeVar("T")

@@ -36,7 +36,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, LoggedMove, LoggedNote
 from flowevolve.core.policies import Batch, FlowLimit
-from flowevolve.engine.counters import MOST_REASONS, Gauge, RunCounters
+from flowevolve.engine.counters import MOST_REASONS, RunCounters
 from flowevolve.policies.departure import Balance
 
 ITEM = ItemId("1.0")
@@ -256,19 +256,3 @@ def test_an_edit_that_no_other_was_made_beside_counts_little() -> None:
 def test_the_last_refusal_is_kept() -> None:
     last = BudgetRefused("tokens", 20.0)
     assert counted(BudgetRefused("rollouts", 5.0), last).refused == last
-
-
-def test_a_gauge_has_the_mean_over_the_time_since_it_was_last_asked() -> None:
-    now = 10.0
-    gauge = Gauge(lambda: now)
-    gauge.add(3)
-    assert gauge.take_mean() == 3.0, "no time has gone by"
-    with gauge:
-        now = 12.0
-        assert gauge.value == 4
-    now = 14.0
-    assert gauge.take_mean() == 3.5
-    now = 15.0
-    gauge.add(-3)
-    now = 17.0
-    assert gauge.take_mean() == 1.0

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from flowevolve._util.clock import now
 from flowevolve._util.errors import InputError
+from flowevolve._util.gauge import Gauge
 from flowevolve.llm.scheduling.request_queue import ByRank, Group, Order, QueuedRequest, RequestQueue
 
 
@@ -39,9 +40,8 @@ class Scheduler:
         self._limit = _checked(limit)
         self.order = ByRank() if order is None else order
         self._queue = RequestQueue(self.order)
-        self._in_flight = self._peak = 0
-        self._opened: float | None = None
-        self._changed = self._permit_seconds = 0.0
+        self._in_flight = Gauge(now, began=0.0)  # there may be no event loop yet; the first request restarts it
+        self._peak = 0
 
     @property
     def limit(self) -> int:
@@ -66,17 +66,13 @@ class Scheduler:
 
     def stats(self) -> SchedulerStats:
         """The figures up to now, by the clock of the event loop that this must be called in."""
-        mean = float(self._in_flight)
-        if self._opened is not None:
-            self._account()
-            lifetime = self._changed - self._opened
-            mean = self._permit_seconds / lifetime if lifetime > 0 else mean
-        return SchedulerStats(self._limit, self._in_flight, len(self._queue), self._peak, mean)
+        in_flight = self._in_flight
+        return SchedulerStats(self._limit, in_flight.value, len(self._queue), self._peak, in_flight.mean())
 
     async def enter(self, request: QueuedRequest) -> Group:
         """Wait for a slot, which the caller must give back with `leave`. `permit` does both."""
         # If a slot is free, no request waits, so none is overtaken.
-        if self._in_flight < self._limit:
+        if self._in_flight.value < self._limit:
             self._occupy()
             return self._queue.skip(request)
         waiter = self._queue.join(request)
@@ -94,29 +90,21 @@ class Scheduler:
 
     def leave(self, group: Group) -> None:
         """Give a slot back."""
-        self._account()
-        self._in_flight -= 1
+        self._in_flight.add(-1)
         self._queue.left(group)
         self._admit()
 
     def _admit(self) -> None:
-        while self._queue and self._in_flight < self._limit:
+        while self._queue and self._in_flight.value < self._limit:
             waiter = self._queue.take()
             self._occupy()
             waiter.admitted.set()
 
     def _occupy(self) -> None:
-        self._account()
-        self._in_flight += 1
-        self._peak = max(self._peak, self._in_flight)
-
-    def _account(self) -> None:
-        time = now()
-        if self._opened is None:
-            self._opened = time
-        else:
-            self._permit_seconds += self._in_flight * (time - self._changed)
-        self._changed = time
+        if not self._peak:
+            self._in_flight.restart()
+        self._in_flight.add(1)
+        self._peak = max(self._peak, self._in_flight.value)
 
 
 class Permit:
