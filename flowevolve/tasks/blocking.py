@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from functools import partial
+from time import monotonic
+from types import coroutine
+from typing import TypeVar
 
 from flowevolve._util.user_warnings import warn_user
 
+T = TypeVar("T")
+
 SHORT_SECONDS = 0.1
-"""Calls that are shorter than this are not counted, whatever they do."""
+"""Times that are shorter than this are not counted."""
 MANY_SECONDS = 3.0
 """The warning comes after so many seconds, in real time, in which nothing else could happen."""
 
 
 class BlockingWatch:
-    """Warns once if calls of an async function take long, and await nothing in all that time. ``name`` is what messages
-    call the function.
+    """Warns once if an async function works for long without awaiting anything, at its beginning or after it has
+    awaited something. ``name`` is what messages call the function.
     """
 
     def __init__(self, name: str) -> None:
@@ -25,24 +28,41 @@ class BlockingWatch:
         self._seconds = 0.0
         self._warned = False
 
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """A block in which one call of the function is awaited."""
-        others = list[bool]()  # whether the event loop got to anything else
-        asyncio.get_running_loop().call_soon(others.append, True)
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            seconds = time.monotonic() - begun
-            if not others and seconds >= SHORT_SECONDS:
-                self._add(seconds)
+    async def result(self, call: Awaitable[T]) -> T:
+        """Await what the function returned."""
+        return await _timed(_awaited(call), self._add)
 
     def _add(self, seconds: float) -> None:
-        self._seconds += seconds
+        if seconds >= SHORT_SECONDS:
+            self._seconds += seconds
         if self._seconds >= MANY_SECONDS and not self._warned:
             self._warned = True
             warn_user(
-                f"{self._name} is async and has held up the whole run for {self._seconds:.1f} s, as it awaits nothing; "
-                "make it a plain def, which is called in a thread, or await what takes long"
+                f"{self._name} is async and has held up the whole run for {self._seconds:.1f} s, in which it awaited "
+                "nothing; make it a plain def, which is called in a thread, or await what takes long"
             )
+
+
+async def _awaited(call: Awaitable[T]) -> T:
+    return await call
+
+
+@coroutine
+def _timed(call: Coroutine[object, object, T], tell: Callable[[float], None]) -> Generator[object, object, T]:
+    """Await a coroutine, and tell after each of its steps how many seconds it took: from one time that it waits for
+    something to the next. Nothing else runs in that time.
+    """
+    step = partial(call.send, None)
+    while True:
+        begun = monotonic()
+        try:
+            waits_for = step()
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            tell(monotonic() - begun)
+        try:
+            step = partial(call.send, (yield waits_for))
+        except BaseException as error:  # noqa: BLE001 - whatever ends the wait, the coroutine gets it
+            step = partial(call.throw, error)

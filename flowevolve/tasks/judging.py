@@ -146,10 +146,7 @@ class Judge:
         """What the metric returns. It is called in a thread, unless it is async."""
         asynchronous = inspect.iscoroutinefunction(self.metric)
         judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
-        if not inspect.isawaitable(judged):
-            return judged
-        with self._blocking.call():
-            return await judged
+        return await self._blocking.result(judged) if inspect.isawaitable(judged) else judged
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+import anyio
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -141,26 +142,42 @@ def test_a_metric_that_ends_the_process_is_named_with_the_row() -> None:
         rolled(task)
 
 
-def test_an_async_metric_that_awaits_nothing_for_long_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "SHORT_SECONDS", 0.0)
-    monkeypatch.setattr(blocking, "MANY_SECONDS", 0.0)
+def test_an_async_metric_that_works_for_long_without_awaiting_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(blocking, "monotonic", lambda: now)
+
+    def work(seconds: float) -> None:
+        nonlocal now
+        now += seconds
 
     async def blocks(row: GivenRow, output: str) -> float:
+        work(3.5)
+        return 0.5
+
+    async def blocks_later(row: GivenRow, output: str) -> float:
+        await checkpoint()
+        work(2.0)
+        await checkpoint()
+        work(1.5)
         return 0.5
 
     async def waits(row: GivenRow, output: str) -> float:
+        asyncio.get_running_loop().call_soon(work, 20.0)  # others go on meanwhile
         await checkpoint()
+        for _ in range(1000):
+            work(0.01)
+            await checkpoint()
         return 0.5
 
     class Blocks:
         async def __call__(self, row: GivenRow, output: str) -> float:
-            return 0.5
+            return await blocks(row, output)
 
-    forms: Sequence[Metric[GivenRow]] = (blocks, Blocks(), lambda row, output: blocks(row, output))
+    forms: Sequence[Metric[GivenRow]] = (blocks, Blocks(), lambda row, output: blocks(row, output), blocks_later)
     for metric in forms:
         task = MetricTask("x", ROWS, metric)
         with pytest.warns(
-            UserWarning, match=r"^metric is async and has held up the whole run for 0\.0 s.*make it a plain d"
+            UserWarning, match=r"^metric is async and has held up the whole run for 3\.5 s.*make it a plain d"
         ):
             rolled(task)
         with warnings.catch_warnings():
@@ -170,6 +187,29 @@ def test_an_async_metric_that_awaits_nothing_for_long_is_told_once(monkeypatch: 
         warnings.simplefilter("error")
         rolled(MetricTask("x", ROWS, waits))
         rolled(MetricTask("x", ROWS, exact))
+
+
+def test_an_async_metric_gets_the_replies_the_errors_and_the_cancellation_of_what_it_awaits() -> None:
+    async def replies(row: GivenRow, output: str) -> float:
+        future = asyncio.get_running_loop().create_future()
+        future.get_loop().call_soon(future.set_result, 0.25)
+        return cast(float, await future)
+
+    async def fails(row: GivenRow, output: str) -> float:
+        future = asyncio.get_running_loop().create_future()
+        future.get_loop().call_soon(future.set_exception, ValueError("no"))
+        with pytest.raises(ValueError, match="no"):
+            await future
+        return 0.5
+
+    async def gives_up(row: GivenRow, output: str) -> float:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await checkpoint()
+        return 0.75 * scope.cancelled_caught
+
+    metrics: Sequence[Metric[GivenRow]] = (replies, fails, gives_up)
+    assert [rolled(MetricTask("x", ROWS, metric))[0].score.value for metric in metrics] == [0.25, 0.5, 0.75]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
