@@ -29,7 +29,8 @@ def test_a_run_is_recorded_from_the_validation_of_its_seed_on() -> None:
 
 def test_a_run_repeats() -> None:
     first, second = (evolve("stream", SERVER, "aime", concurrency=64, seed=1, seconds=SECONDS) for _ in range(2))
-    assert (first.spans, first.accepted, first.proposed) == (second.spans, second.accepted, second.proposed)
+    assert (first.accepted, first.proposed) == (second.accepted, second.proposed)
+    assert Counter(first.spans) == Counter(second.spans)  # what is under way at the end is cut off in any order
     assert len({span.role for span in first.spans}) > 1
     assert first.flows > 1
     assert len({text for _, text in first.best}) == len(first.best) > 1
