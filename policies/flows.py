@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import Literal
 
 from flowevolve._util.errors import InputError
@@ -30,6 +30,7 @@ class FixedFlows:
         return FlowLimit(self.flows, "as configured")
 
 
+_NONE_REJECTED = "no recent validation has rejected a candidate"
 LEAST_USEFUL = 0.7
 """If validations are cheap, more than one flow is worth it only if more than this share of edits is not overtaken."""
 
@@ -45,9 +46,9 @@ class AutoFlows:
     another; and there are at most two flows for each call that the server takes at a time. In the opening there is at
     most one flow per four of these calls, and one per two once the first group is validated.
 
-    If few rows validate, a validation costs little, and so does one that fails, but that number is small. Then there
-    are ``eager`` flows divided by that number, ``most`` at most, as long as every validation accepts its candidate, and
-    the fewer the more of the recent ones don't; in the opening, half of them.
+    A cheap validation loses little if it rejects its candidate. So there are ``eager`` flows divided by the cost of a
+    validation in edits, at most ``most``, times the share of recent validations that accepted, if that is more than the
+    number above; in the opening, half of them.
 
     With ``narrows``, there are fewer flows the more of the recent edits were overtaken by another edit.
 
@@ -95,8 +96,11 @@ class AutoFlows:
 
     def _eager(self, ratio: float, facts: FlowFacts) -> FlowLimit:
         flows = min(self.most, self.eager / ratio) * facts.accepted * _share(facts)
-        accepted = f"of the latest validations {facts.accepted:.0%} accepted their candidate"
-        return FlowLimit(round(flows), f"{accepted}, and one costs as much as {ratio:.1f} edits{_opening(facts)}")
+        accepted = _NONE_REJECTED
+        if facts.accepted < 1:
+            accepted = f"{facts.accepted:.0%} of recent validations accepted their candidate"
+        cheap = f"and one costs only as much as {ratio:.1f} edits"
+        return FlowLimit(round(flows), f"{accepted}, {cheap}{_opening(facts)}")
 
     def _most(self, room: float | None) -> FlowLimit:
         wanted = 0 if room is None else ceil(2 * room)
@@ -108,7 +112,7 @@ class AutoFlows:
 AIMS: Mapping[Literal["score", "balanced", "time"], AutoFlows] = {
     "score": AutoFlows(scale=0.5),
     "balanced": AutoFlows(eager=36),
-    "time": AutoFlows(scale=2.0, eager=128),
+    "time": AutoFlows(scale=2.0, eager=inf),
 }
 """What decides how many flows are open, for each value of ``algorithm.aim``."""
 
