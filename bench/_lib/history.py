@@ -8,7 +8,7 @@ names the benches whose figures it leaves: ``Figures-unchanged-of: NAME, NAME: H
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bench._lib.paths import ROOT
 
@@ -37,14 +37,20 @@ def commits(paths: Sequence[str], since: str | None = None, bench: str = "") -> 
     found = []
     for line in git("log", f"--format={form}", wanted, "--", *paths).splitlines():
         commit, of_all, of_some = line.split("\0")
-        names, _, checked = of_some.partition(":")
-        named = bench in (name.strip() for name in names.split(","))
-        found.append((commit, of_all.strip() or (checked.strip() if named else "")))
+        of_bench = (checked for names, checked in _parted(of_some) if bench in names)
+        found.append((commit, of_all.replace("\1", " ").strip() or " ".join(of_bench)))
     return found
 
 
 def _trailer(key: str) -> str:
-    return f"%(trailers:key={key},valueonly,unfold,separator=%x20)"
+    return f"%(trailers:key={key},valueonly,unfold,separator=%x01)"
+
+
+def _parted(trailers: str) -> Iterator[tuple[Sequence[str], str]]:
+    """The names of benches in each trailer about some of them, and how that was checked."""
+    for trailer in trailers.split("\1"):
+        names, _, checked = trailer.partition(":")
+        yield [name.strip() for name in names.split(",")], checked.strip()
 
 
 def last_change(paths: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ SIMULATOR: Sequence[Bench] = (
         "How near does a plan come to what a run then takes?",
         plan.answer,
         plan.section,
-        measures=("flowevolve/runner/forecast", "bench/plan", ":(exclude)bench/plan/section.py"),
+        measures=("flowevolve/runner/forecast", "policies/flows.py", "bench/plan", ":(exclude)bench/plan/section.py"),
         goals=plan.goals,
     ),
     Bench(

@@ -38,6 +38,11 @@ def test_a_commit_can_say_so_of_some_benches_alone(repository: Repository) -> No
         assert history.commits(["runs.py"], first, bench) == [(second, "their runs before and after were the same")]
     assert history.commits(["runs.py"], first, "throughput") == [(second, "")]
     assert history.last_change(["runs.py"]) == second
+    third = repository.commit(
+        "runs.py", "3", f"Fewer\n\n{trailer}\nFigures-unchanged-of: plan: none of its runs has any"
+    )
+    assert history.commits(["runs.py"], second, "plan") == [(third, "none of its runs has any")]
+    assert history.commits(["runs.py"], second, "ace") == [(third, "their runs before and after were the same")]
 
 
 def test_without_a_history_nothing_is_known_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
