@@ -70,8 +70,10 @@ def _counted(row: Content) -> str:
     return f"{sum(counted):.0f}" + (f", one round{each}" if is_one_round(row) else "")
 
 
-def beside(results: Mapping[str, Content]) -> Iterator[str]:
-    """How many times the proposals of gepa's methods the defaults made on each workload. ``results`` are by page."""
+def beside(results: Mapping[str, Content], defaults: str) -> Iterator[str]:
+    """How many times the proposals of gepa's methods the defaults made on each workload. ``results`` are by page, and
+    ``defaults`` is what the defaults are called.
+    """
     told = [
         f"`{workload}` {', '.join(_times(of, method) for method in GEPAS if method in of)}"
         for content in results.values()
@@ -82,7 +84,7 @@ def beside(results: Mapping[str, Content]) -> Iterator[str]:
         first = next(iter(results.values()))
         pages = ", ".join(f"[{workloads(content)}]({page})" for page, content in results.items())
         yield (
-            f"On one {gpu_name(first)} the defaults made, over synchronous gepa's proposals and over its parallel ones "
+            f"On one {gpu_name(first)} {defaults} made, over synchronous gepa's proposals and over its parallel ones "
             f"(4x4): {'; '.join(told)} times as many, in short runs ({pages}).{_times_to_scores(results.values())}"
         )
 

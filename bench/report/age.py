@@ -89,6 +89,13 @@ def mark_of(bench: Bench, content: Content) -> Mark | None:
     return mark if mark is not None and mark.commit == content["commit"] else None
 
 
+def the_defaults(names: Sequence[str]) -> str:
+    """What the defaults are called in a sentence about these results: if one of them is old, they are older ones."""
+    found = ((bench, read(bench.name)) for bench in BENCHES if bench.name in names)
+    old = any(content is not None and mark_of(bench, content) is not None for bench, content in found)
+    return "earlier defaults" if old else "the defaults"
+
+
 def aged() -> Mapping[str, int]:
     """By how many commits each result without a mark is older than what it measures, if it is older."""
     found = {}

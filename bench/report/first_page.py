@@ -13,6 +13,7 @@ from bench.gpu.rows import gpu_name, workloads
 from bench.prediction import section as prediction
 from bench.quality import section as quality
 from bench.report import aiming, baseline, gains
+from bench.report.age import the_defaults
 from bench.report.bench import Bench
 from bench.report.benches import GROUPS
 from bench.throughput import section as throughput
@@ -63,9 +64,9 @@ ON_SIMULATED = (
     "{lead} The defaults made {gains} times synchronous gepa's proposals{clocks} "
     "([throughput](benchmarks/throughput.md))."
 )
-ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two CPU cores, the defaults made {real}."
+ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two CPU cores, {defaults} made {real}."
 SINGLE = (
-    "In [other runs on two CPU cores](benchmarks/prediction.md) they made, of synchronous gepa's proposals, "
+    "In [other runs on two CPU cores](benchmarks/prediction.md) the defaults made, of synchronous gepa's proposals, "
     "{gains} requests in flight at most."
 )
 LOCKSTEP = """\
@@ -143,13 +144,14 @@ def _beside(contents: Mapping[str, Content]) -> str:
         told.append(_lockstep(contents["quality"], contents.get("throughput")))
     on_cpu = []
     if "throughput_vllm_cpu" in contents:
-        on_cpu.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
+        defaults = the_defaults(["throughput_vllm_cpu"])
+        on_cpu.append(ON_CPU.format(defaults=defaults, real=throughput.on_each(contents["throughput_vllm_cpu"])))
     if "prediction" in contents:
         on_cpu.append(SINGLE.format(gains=prediction.gains(contents["prediction"])))
     if on_cpu:
         told.append(" ".join(on_cpu))
     on_gpus = {f"benchmarks/{name}.md": contents[name] for name in ON_GPUS if name in contents}
-    told += gpu.beside(on_gpus)
+    told += gpu.beside(on_gpus, the_defaults(ON_GPUS))
     return BESIDE + "\n".join(f"- {each}" for each in told) if told else ""
 
 

@@ -25,14 +25,15 @@ from bench.throughput.tables import signed
 
 GPU, API = "vllm", "api"
 """The simulated servers."""
-HEADER = "the defaults beside synchronous gepa, in one hour ([page]({folder}throughput.md), commit {commit})"
+HEADER = "the defaults beside synchronous gepa, in one hour ([page]({folder}throughput.md), commit {commit}{older})"
 LEAD = """\
 **On simulated servers the defaults reach the {score} that synchronous gepa (one proposal at a time) ends an hour with
-after {time} of its time, and for {tokens} of its tokens** (medians by workload; {missed} runs miss one of these
-scores).{more}{shorter}"""
+after {time} of its time, and for {tokens} of its tokens** (medians by workload; {missed} runs{in_real_time} miss one of
+these scores).{more}{shorter}"""
+MISSED_IN_REAL_TIME = ", and in real time {missed},"
 SHORTER = """
-In shorter runs, to the score that gepa has after {longer:g} minutes the defaults take {at_longer} of its time, and
-after {shorter:g} minutes {at_shorter}."""
+To the score that gepa has after {longer:g} minutes the defaults take {at_longer} of its time, and after {shorter:g}
+minutes {at_shorter}."""
 SHORT, LONG = 2.5, 10.0
 """The lengths in minutes of the shorter runs that are told of: of the longest on a GPU, and of README's examples."""
 PARALLEL = """\
@@ -75,6 +76,7 @@ def lead(content: Content, more: str = "") -> str:
         time=medians(found, "stream"),
         tokens=medians(found, "stream", spent="tokens"),
         missed=missed(found, "stream"),
+        in_real_time=_missed_in_real_time(found),
         more=f" {more}" if more else "",
         shorter=_shorter(found),
     )
@@ -93,6 +95,10 @@ def missed(found: Sequence[Rows], method: str) -> str:
     timed = [time_to_score(rows, method, [BASE]) for rows in found]
     count = sum(len(each.by_run) for each in timed)
     return f"{count - sum(each.sure for each in timed)} of {count}"
+
+
+def _missed_in_real_time(found: Sequence[Rows]) -> str:
+    return MISSED_IN_REAL_TIME.format(missed=missed(found, "stream_real")) if _in_real_time(found) else ""
 
 
 def proposals(content: Content) -> str:
@@ -225,7 +231,8 @@ def beside_gepa(content: Content, folder: str) -> str:
         lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
     if all(workloads(rows, MERGING_PEER, BASE) for rows in found):
         lines.append((PEER_LINE, _peer))
-    header = HEADER.format(folder=folder, commit=content["commit"])
+    older = ", most other runs are older" if content.get("earlier") else ""
+    header = HEADER.format(folder=folder, commit=content["commit"], older=older)
     return table((header, "on a simulated GPU", "on a simulated API"), [(said, *map(of, found)) for said, of in lines])
 
 

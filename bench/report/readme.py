@@ -23,7 +23,7 @@ from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside
 from bench.report import aiming, algorithm_pages, gains, merging
-from bench.report.age import mark_of
+from bench.report.age import mark_of, the_defaults
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
 from bench.report.first_page import ON_GPUS
@@ -52,7 +52,7 @@ ON_SPEED_AND_SCORE = ("throughput", "throughput_vllm_cpu", "quality", "equal_cal
 """The benches whose goals are on how fast evolution is and on what scores it reaches."""
 ROOM = """\
 By default a large server is not full. With the defaults a simulated GPU writes {gpu} of the tokens that it could write,
-and a simulated API {api}; on one {name} they had {in_flight} requests in flight. The
+and a simulated API {api}; on one {name} {defaults} had {in_flight} requests in flight. The
 [preset](../how-to/presets.md) `flashevolve` is made to fill a server: with it these write {filled_gpu} and {filled_api}
 of what they could, and on the {name} it had {filled} requests in flight. The figures
 are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU with [hover](../benchmarks/gpu.md), with
@@ -80,7 +80,7 @@ def _to_know(timed: Content) -> Mapping[str, str]:
         "Parallel proposals": gains.parallel(timed, BATCHES.format(batches=_batches())),
         "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
         "Where it comes from": f"{MERGING} {edits}".strip(),
-        "On a real GPU": " ".join(gpu.beside(on_gpus)),
+        "On a real GPU": " ".join(gpu.beside(on_gpus, the_defaults(ON_GPUS))),
     }
     return {about: said for about, said in told.items() if said}
 
@@ -128,7 +128,8 @@ def _origin(name: str, content: Content) -> str:
 def _batches() -> str:
     """In how many of the comparisons on real servers gepa's parallel proposals made more a minute than the defaults."""
     found = list(_on_real_servers())
-    return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons"
+    older = "" if the_defaults(ON_GPUS) == "the defaults" else ", some older,"
+    return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons{older}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ def room() -> str:
         gpu=_share(found[GPU], "saturation"),
         api=_share(found[API], "saturation"),
         name=gpu_name(on_gpu[0]),
+        defaults=the_defaults(ON_GPUS),
         in_flight=_filled(on_gpu, "stream"),
         filled_gpu=_share(found[GPU], "flashevolve_saturation"),
         filled_api=_share(found[API], "flashevolve_saturation"),

@@ -120,7 +120,7 @@ def test_scores_are_compared_run_by_run() -> None:
         "0.79 (0.13–never), sooner in 3 of 4 pairs, and of its tokens 0.82 (0.22–never), which may be chance."
     )
     assert rates({"": content}).endswith("| 0.79 (0.13–never), sooner in 3 of 4 pairs |")
-    (told,) = beside({"gpu.md": content})
+    (told,) = beside({"gpu.md": content}, "the defaults")
     assert told.endswith(
         " Of synchronous gepa's time to its last held-out score, with simulated words, they took: `hover` 0.79 "
         "(0.13–never), sooner in 3 of 4 pairs."
@@ -144,7 +144,7 @@ def test_runs_without_known_scores_say_nothing_of_them() -> None:
     without = result(row("stream", {}, {}, worths=STREAM), repeats=2)
     assert ends([trained, without]) == ""
     assert rates({"": without}).endswith("| – |")
-    assert "Of synchronous gepa's time" not in "".join(beside({"gpu.md": trained}))
+    assert "Of synchronous gepa's time" not in "".join(beside({"gpu.md": trained}, "the defaults"))
     assert "| hover, stream | 0.20 | " in section(without)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import flowevolve as fe
 from bench.quality import section as quality
-from bench.report import baseline, gains, readme
+from bench.report import age, baseline, gains, readme
 from bench.report.merging import merging
 from bench.report.readme import BLOCKS, README, figures, picture, written
 from bench.report.results import read
@@ -95,7 +95,7 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     said = " ".join(figures().split())
     assert "ends an hour with after 0.25 of its time, and for 0.50 of its tokens** (medians" in said
     assert (
-        "0 of 8 runs miss one of these scores). In shorter runs, to the score that gepa has after 10 minutes the defaults take "
+        "0 of 8 runs, and in real time 0 of 8, miss one of these scores). To the score that gepa has after 10 minutes the defaults take "
         "0.25 of its time, and after 2.5 minutes 0.25." in said
     )
     assert "and each *workload* is the same made-up task, with a data set's calls" in said
@@ -295,9 +295,15 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
         gpu_hotpotqa=on_gpu("hotpotqa", stream=9.0, gepa_pxn_4x4=20.0),
         gpu_aime=on_gpu("aime", stream=9.0, gepa_sync=20.0),
     )
+    monkeypatch.setattr(age, "marks", dict)
     said = " ".join(figures().split())
     assert "and more a minute than these in 2 of 4 comparisons on real servers. The soonest" in said
     assert (
         "**On a real GPU.** On one H100 the defaults made, over synchronous gepa's proposals and over its parallel ones "
         "(4x4): `hover` 1.1; `hotpotqa` 0.5; `aime` 0.5 times as many, in short runs" in said
     )
+    commit = (read("gpu") or {})["commit"]
+    monkeypatch.setattr(age, "marks", lambda: {"gpu": age.Mark(commit, 1, "The default has changed.")})
+    said = " ".join(figures().split())
+    assert "in 2 of 4 comparisons, some older, on real servers. The soonest" in said
+    assert "**On a real GPU.** On one H100 earlier defaults made, over" in said
