@@ -149,7 +149,7 @@ def _at_cap(content: Content) -> str:
     full = sum(run["measured"]["mean_in_flight"] >= NEAR * run["concurrency"] for run in runs)
     return (
         f"In {full} of the {len(runs)} runs on vLLM nearly all of the requests that could be were in flight, so that "
-        "the prediction of their number could hardly be off."
+        "the prediction of their number could be too low, but hardly too high."
     )
 
 
@@ -180,9 +180,17 @@ def _gains(content: Content) -> Iterator[tuple[int, float, float]]:
 OF: Sequence[Literal["predicted", "measured"]] = ("predicted", "measured")
 
 
+ALIKE = 0.05
+"""Numbers of proposals whose quotient is as close to 1 as this are alike: of one run, chance makes more than that."""
+
+
 def wrong_side(content: Content) -> str:
     """With how many requests in flight the prediction of which of the two makes more proposals was wrong."""
-    wrong = [f"{most}" for most, predicted, measured in _gains(content) if (predicted - 1) * (measured - 1) < 0]
+    wrong = [
+        f"{most}"
+        for most, predicted, measured in _gains(content)
+        if (predicted - 1) * (measured - 1) < 0 and abs(measured - 1) > ALIKE
+    ]
     if not wrong:
         return ""
     return (

@@ -156,6 +156,8 @@ def test_the_page_names_what_is_beyond_the_goal() -> None:
     ahead = [as_json(compared("gepa_sync", 14.0)), as_json(compared("stream", 11.0))]
     ahead[1]["measured"] = {"proposals_per_min": 12.0}
     assert "With 16 in flight it was foretold wrongly whether" in wrong_side({**content, "runs": ahead})
+    ahead[1]["measured"] = {"proposals_per_min": 10.3}
+    assert wrong_side({**content, "runs": ahead}) == "", "that is as many, but for chance"
     assert "| proposals a minute | 10 % | 40 % | missed |" in page
     assert "In 1 of the 3 runs on vLLM nearly all of the requests that could be were in flight" in page
     assert gains(content) == "1.0 times with 16"
