@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf
-from typing import Literal
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.policies import FlowFacts, FlowLimit
+from flowevolve.core.policies import Aim, FlowFacts, FlowLimit
 from flowevolve.policies.opening import CALLS, SHARE, is_opening
 
 
@@ -77,7 +76,8 @@ class AutoFlows:
         price = facts.validation.tokens or facts.validation.rollouts
         edit = facts.edit.tokens if facts.validation.tokens else facts.edit.rollouts
         if price and edit:
-            by_price, eager = self._by_price(price / edit, facts), self._eager(price / edit, facts)
+            ratio = price / edit
+            by_price, eager = self._by_price(ratio, facts), self._eager(ratio, facts)
             bounds = [by_price if by_price.flows >= eager.flows else eager]
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
@@ -109,7 +109,7 @@ class AutoFlows:
         return FlowLimit(self.most, "this many are open while it is not known what edits and validations cost")
 
 
-AIMS: Mapping[Literal["score", "balanced", "time"], AutoFlows] = {
+AIMS: Mapping[Aim, AutoFlows] = {
     "score": AutoFlows(scale=0.5),
     "balanced": AutoFlows(eager=36),
     "time": AutoFlows(scale=2.0, eager=inf),

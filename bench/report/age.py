@@ -89,11 +89,15 @@ def mark_of(bench: Bench, content: Content) -> Mark | None:
     return mark if mark is not None and mark.commit == content["commit"] else None
 
 
-def the_defaults(names: Sequence[str]) -> str:
-    """What the defaults are called in a sentence about these results: if one of them is old, they are older ones."""
+def any_old(names: Sequence[str]) -> bool:
+    """Whether one of these results is marked."""
     found = ((bench, read(bench.name)) for bench in BENCHES if bench.name in names)
-    old = any(content is not None and mark_of(bench, content) is not None for bench, content in found)
-    return "earlier defaults" if old else "the defaults"
+    return any(content is not None and mark_of(bench, content) is not None for bench, content in found)
+
+
+def the_defaults(names: Sequence[str]) -> str:
+    """What the defaults are called in a sentence about these results."""
+    return "earlier defaults" if any_old(names) else "the defaults"
 
 
 def aged() -> Mapping[str, int]:

@@ -23,7 +23,7 @@ from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside
 from bench.report import aiming, algorithm_pages, gains, merging
-from bench.report.age import mark_of, the_defaults
+from bench.report.age import any_old, mark_of, the_defaults
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
 from bench.report.first_page import ON_GPUS
@@ -128,7 +128,7 @@ def _origin(name: str, content: Content) -> str:
 def _batches() -> str:
     """In how many of the comparisons on real servers gepa's parallel proposals made more a minute than the defaults."""
     found = list(_on_real_servers())
-    older = "" if the_defaults(ON_GPUS) == "the defaults" else ", some older,"
+    older = ", some older," if any_old(ON_GPUS) else ""
     return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons{older}"
 
 

@@ -24,6 +24,7 @@ from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset, with_preset
 from flowevolve.config.table import load_table, override
 from flowevolve.core.budget import Budget
+from flowevolve.core.policies import Aim
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.llm.transports.sender import LARGEST_PRIORITY, LARGEST_SHARE, SMALLEST_SHARE
 from flowevolve.prompts.shipped import MAX_TEXT_TOKENS, MAX_TOKENS
@@ -35,8 +36,6 @@ RESTART_SECONDS = 60.0
 
 WORLDS_OF_TASKS: Mapping[str, str] = {"program": "code", "harness": "harness"}
 """The simulated model that is used by default, by task name or kind of artifact; for all others it is ``rules``."""
-
-Aim = Literal["score", "balanced", "time"]
 
 
 class AlgorithmSettings(OpenSettings):

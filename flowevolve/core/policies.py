@@ -57,6 +57,10 @@ class Departure(Protocol):
     def leaves(self, waiting: Waiting) -> bool: ...
 
 
+Aim = Literal["score", "balanced", "time"]
+"""What the number of flows is chosen for, if the run chooses it."""
+
+
 @dataclass(frozen=True, slots=True)
 class FlowFacts:
     """What a bound on open flows can decide by. Costs are means, and zero as long as nothing is known."""
