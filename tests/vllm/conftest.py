@@ -30,6 +30,8 @@ REAL: dict[str, object] = {
     "startup_seconds": 300.0,
 }
 """The ``[vllm]`` section for the real vLLM of `make test-vllm`, with its model of random weights."""
+KEEP_TRYING: dict[str, object] = {"fruitless": 1000}
+"""The ``[stopping]`` section for that model, hardly any of whose replies can be read."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from flowevolve.sandbox.opening import open_evaluators
 from flowevolve.vllm.serving import check_vllm, serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 from tests.support.ray_cluster import add_node, cluster, kill_node
-from tests.vllm.conftest import REAL, ROOT, FakeVLLM, Heard, parent
+from tests.vllm.conftest import KEEP_TRYING, REAL, ROOT, FakeVLLM, Heard, parent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")]
 
@@ -270,6 +270,7 @@ async def test_a_run_on_replicas_of_a_real_vllm_goes_on_after_one_was_killed(
         {
             "llm": {"backend": "vllm", "model": "tiny", "max_tokens": 16, "concurrency": 8},
             "vllm": {**REAL, "on": "ray", "address": ray_cluster.address, "replicas": 2},
+            "stopping": KEEP_TRYING,
             "budget": {"hours": 1},
         },
         "test",

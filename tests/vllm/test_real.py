@@ -27,7 +27,7 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.runner.run import Watchers, run
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
-from tests.vllm.conftest import REAL, ROOT, Heard, is_alive, parent
+from tests.vllm.conftest import KEEP_TRYING, REAL, ROOT, Heard, is_alive, parent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real_vllm]
 
@@ -182,6 +182,7 @@ async def test_a_run_goes_on_after_its_server_was_killed(tmp_path: Path) -> None
             "llm": {"backend": "vllm", "model": "tiny", "max_tokens": 16, "concurrency": 8},
             "vllm": REAL,
             "scheduler": {"admission": {"policy": "server_queue", "interval_seconds": 0.5}},
+            "stopping": KEEP_TRYING,
             "budget": {"rollouts": 150},
         },
         "test",
