@@ -11,12 +11,7 @@ from bench.throughput.goals import runs
 from bench.throughput.rows import BASE, MERGING_PEER
 
 AIMED, IN_REAL_TIME = "stream_time", "stream_time_real"
-SHORT = """\
-With [`algorithm.aim = "time"`]({page}#how-many-flows) it is {times} and {tokens} ({missed} runs miss one{real})."""
-REAL = "; in real time {times} and {tokens}"
-PEER = """\
-agentdescent is sooner than ours with the aim `time` in {sooner} of {of}, and cheaper in {cheaper}; {missed} runs of
-ours with this aim miss one."""
+PEER = "; sooner than ours with the aim `time` in {sooner}, and cheaper in {cheaper}"
 WHOLE = """\
 On [simulated servers](../benchmarks/throughput.md) and the virtual clock a run with `aim = "time"` has synchronous
 gepa's last score after {times} of its time (a GPU's and an API's, medians by workload), where the defaults take {ours},
@@ -32,38 +27,16 @@ FEW = 20
 """So many rows for validation are few."""
 
 
-def in_short(content: Content, page: str) -> str:
-    """The gain beside synchronous gepa in a sentence, with a link to ``page``; empty if it was not measured."""
-    found = simulated(content)
-    if not all(workloads(rows, AIMED, BASE) for rows in found):
-        return ""
-    return SHORT.format(
-        page=page,
-        times=medians(found, AIMED),
-        tokens=medians(found, AIMED, spent="tokens"),
-        missed=missed(found, AIMED),
-        real=_in_real_time(found, REAL),
-    )
-
-
-def _in_real_time(found: Sequence[Rows], text: str) -> str:
-    if not all(workloads(rows, IN_REAL_TIME, BASE) for rows in found):
-        return ""
-    return text.format(
-        times=medians(found, IN_REAL_TIME),
-        tokens=medians(found, IN_REAL_TIME, spent="tokens"),
-        repeats=runs(found, IN_REAL_TIME),
-    )
-
-
 def beside_peer(content: Content) -> str:
-    """How often the peer that merges is sooner or cheaper, in real time; empty if that was not measured."""
+    """How often the peer that merges is sooner or cheaper, in real time, as the end of a sentence; empty if that was
+    not measured.
+    """
     found = simulated(content)
     if not all(workloads(rows, IN_REAL_TIME, MERGING_PEER, BASE) for rows in found):
         return ""
-    sooner, of = for_less(found, MERGING_PEER, IN_REAL_TIME, "seconds")
+    sooner, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "seconds")
     cheaper, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "tokens")
-    return PEER.format(sooner=sooner, of=of, cheaper=cheaper, missed=missed(found, IN_REAL_TIME))
+    return PEER.format(sooner=sooner, cheaper=cheaper)
 
 
 def beside_defaults(content: Content) -> str:
@@ -94,5 +67,15 @@ def beside_defaults(content: Content) -> str:
         missed_by_default=missed(found, "stream"),
         score=both(score(rows, AIMED) for rows in found),
         score_by_default=both(score(rows) for rows in found),
-        real=_in_real_time(found, WHOLE_REAL),
+        real=_in_real_time(found),
+    )
+
+
+def _in_real_time(found: Sequence[Rows]) -> str:
+    if not all(workloads(rows, IN_REAL_TIME, BASE) for rows in found):
+        return ""
+    return WHOLE_REAL.format(
+        times=medians(found, IN_REAL_TIME),
+        tokens=medians(found, IN_REAL_TIME, spent="tokens"),
+        repeats=runs(found, IN_REAL_TIME),
     )

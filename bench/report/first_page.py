@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bench._lib.text import Content, percent, table
 from bench._lib.timing_goal import is_met
@@ -12,7 +12,7 @@ from bench.gpu.deviations import PREDICTED, deviations, gain, leads, made
 from bench.gpu.rows import gpu_name, workloads
 from bench.prediction import section as prediction
 from bench.quality import section as quality
-from bench.report import aiming, baseline, gains
+from bench.report import baseline, overview
 from bench.report.age import the_defaults
 from bench.report.bench import Bench
 from bench.report.benches import GROUPS
@@ -59,11 +59,8 @@ JUST_MEASURED = "measured right before"
 SHIPPED = "shipped, of an H100, which is another GPU"
 ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 """The results on a real GPU."""
-BESIDE = "\n\n**Beside synchronous gepa**, with more on the pages:\n\n"
-ON_SIMULATED = (
-    "{lead} The defaults made {gains} times synchronous gepa's proposals{clocks} "
-    "([throughput](benchmarks/throughput.md))."
-)
+BESIDE = "\n\n## Beside synchronous gepa\n\n"
+WHOLE = "[Throughput](benchmarks/throughput.md) has the ranges, and what is counted."
 ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two CPU cores, {defaults} made {real}."
 SINGLE = (
     "In [other runs on two CPU cores](benchmarks/prediction.md) the defaults made, of synchronous gepa's proposals, "
@@ -85,15 +82,6 @@ def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
         beside=_beside(contents),
         links="\n".join(_links(found)),
     )
-
-
-def _simulated(content: Content) -> str:
-    told = (
-        gains.lead(content, aiming.in_short(content, "how-to/presets.md")),
-        gains.merging_peer(content),
-        aiming.beside_peer(content),
-    )
-    return " ".join(" ".join(told).split())
 
 
 def _links(found: Iterable[tuple[Bench, Content | None]]) -> Iterable[str]:
@@ -125,46 +113,51 @@ def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> 
 
 
 def _beside(contents: Mapping[str, Content]) -> str:
-    """How the defaults compare with synchronous gepa on simulated and on real servers, as a list that leaves out what
-    was not measured.
+    """How the defaults compare with synchronous gepa: a table of simulated servers, and a list of what is known
+    besides. It leaves out what was not measured.
     """
-    told = []
+    parts = []
     if "throughput" in contents:
-        simulated = contents["throughput"]
-        made = gains.proposals(simulated)
-        clocks = throughput.on_other_clocks(simulated)
-        told.append(
-            ON_SIMULATED.format(
-                lead=_simulated(simulated),
-                gains=made,
-                clocks=clocks,
-            )
-        )
+        parts += [
+            f"{_on_one_line(overview.lead(contents['throughput']))} {WHOLE}",
+            overview.methods_beside_gepa(contents["throughput"], "how-to/presets.md#how-many-flows"),
+        ]
+    if told := list(_told(contents)):
+        parts.append("\n".join(f"- {_on_one_line(each)}" for each in told))
+    return BESIDE + "\n\n".join(parts) if parts else ""
+
+
+def _told(contents: Mapping[str, Content]) -> Iterator[str]:
+    """What is known besides, each on simulated or on real servers."""
     if "quality" in contents:
-        told.append(_lockstep(contents["quality"], contents.get("throughput")))
-    on_cpu = []
+        yield _lockstep(contents["quality"], contents.get("throughput"))
+    if on_cpu := " ".join(_on_cpu(contents)):
+        yield on_cpu
+    on_gpus = {f"benchmarks/{name}.md": contents[name] for name in ON_GPUS if name in contents}
+    yield from gpu.beside(on_gpus, the_defaults(ON_GPUS))
+
+
+def _on_cpu(contents: Mapping[str, Content]) -> Iterator[str]:
     if "throughput_vllm_cpu" in contents:
         defaults = the_defaults(["throughput_vllm_cpu"])
-        on_cpu.append(ON_CPU.format(defaults=defaults, real=throughput.on_each(contents["throughput_vllm_cpu"])))
+        yield ON_CPU.format(defaults=defaults, real=throughput.on_each(contents["throughput_vllm_cpu"]))
     if "prediction" in contents:
-        on_cpu.append(SINGLE.format(gains=prediction.gains(contents["prediction"])))
-    if on_cpu:
-        told.append(" ".join(on_cpu))
-    on_gpus = {f"benchmarks/{name}.md": contents[name] for name in ON_GPUS if name in contents}
-    told += gpu.beside(on_gpus, the_defaults(ON_GPUS))
-    return BESIDE + "\n".join(f"- {each}" for each in told) if told else ""
+        yield SINGLE.format(gains=prediction.gains(contents["prediction"]))
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _lockstep(found: Content, timed: Content | None) -> str:
     reached = "" if timed is None else baseline.reached(timed)
-    said = LOCKSTEP.format(
+    return LOCKSTEP.format(
         worlds=len({row["world"] for row in found["rows"]}),
         rows=quality.VALIDATION,
         answer=quality.by_world(found),
         tokens=quality.tokens_by_world(found),
         gepas=LOCKSTEP_ITSELF.format(reached=reached) if reached else "",
     )
-    return " ".join(said.split())
 
 
 def _prediction(contents: Mapping[str, Content]) -> str:

@@ -22,7 +22,7 @@ from bench.gpu import section as gpu
 from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside
-from bench.report import aiming, algorithm_pages, gains, merging
+from bench.report import aiming, algorithm_pages, gains, merging, overview
 from bench.report.age import any_old, mark_of, the_defaults
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
@@ -39,11 +39,11 @@ PICTURE = "hover"
 WIDTH = 120
 FOLDER = "docs/benchmarks/"
 SIMULATED = """\
-All words here are [*simulated*](docs/concepts/simulator.md), settings were chosen in such worlds, and each *workload*
-is the same made-up task, with a data set's calls and prompt lengths, not its rows."""
+Servers and all words are [simulated](docs/concepts/simulator.md), settings were chosen in such worlds, and each
+*workload* is the same made-up task, with a data set's calls and prompt lengths, not its rows."""
 DROP_IN = """\
-At {calls} metric calls the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`) shows {score} ({origin}).
-With 1, the default, this was not run; it makes [{share} times gepa's proposals]({adapter})."""
+[At {calls} metric calls]({page}) the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`) shows
+{score}{age}. With 1, the default, this was not run; it makes [{share} times gepa's proposals]({adapter})."""
 MERGING = f"The table's world merges up to {COMFORTABLE} edits without loss."
 BATCHES = ", and more a minute than these in {batches} on real servers"
 MISSED = """\
@@ -63,10 +63,9 @@ def figures() -> str:
     """What README says about gains and what they cost."""
     timed = _result("throughput")
     parts = (
-        gains.lead(timed, aiming.in_short(timed, "docs/how-to/presets.md")),
-        " ".join(filter(None, (gains.merging_peer(timed), aiming.beside_peer(timed), _missed(), SIMULATED))),
-        gains.beside_gepa(timed, FOLDER),
-        gains.set_up(timed),
+        " ".join(filter(None, (overview.lead(timed), _missed()))),
+        overview.methods_beside_gepa(timed, "docs/how-to/presets.md#how-many-flows"),
+        overview.set_up(timed, FOLDER),
         "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
     )
     return _all_wrapped(parts)
@@ -77,7 +76,9 @@ def _to_know(timed: Content) -> Mapping[str, str]:
     edits = merging.merging(_result("quality_without"), _result("quality_others"), FOLDER)
     on_gpus = {f"{FOLDER}{name}.md": _result(name) for name in ON_GPUS}
     told = {
+        "Simulated": SIMULATED,
         "Parallel proposals": gains.parallel(timed, BATCHES.format(batches=_batches())),
+        "Others that merge": gains.merging_peer(timed, aiming.beside_peer(timed)),
         "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
         "Where it comes from": f"{MERGING} {edits}".strip(),
         "On a real GPU": " ".join(gpu.beside(on_gpus, the_defaults(ON_GPUS))),
@@ -91,7 +92,8 @@ def _drop_in() -> str:
         calls=content["settings"]["calls"],
         concurrency=CONCURRENCY,
         score=of_equal_calls.score(content),
-        origin=_origin("equal_calls", content),
+        page=f"{FOLDER}equal_calls.md",
+        age=_age("equal_calls", content),
         share=f"{by_default(_result('gepa_adapter')):.1f}",
         adapter=f"{FOLDER}gepa_adapter.md",
     )
@@ -118,11 +120,10 @@ def _result(name: str) -> Content:
     return content
 
 
-def _origin(name: str, content: Content) -> str:
-    """A link to the page of a result, and where the result is from."""
+def _age(name: str, content: Content) -> str:
+    """By how many commits a result is older than what it measures, in brackets; empty if it is not."""
     mark = mark_of(next(bench for bench in BENCHES if bench.name == name), content)
-    age = "" if mark is None else f", {mark.counted} older than the code"
-    return f"[page]({FOLDER}{name}.md), commit {content['commit']}{age}"
+    return "" if mark is None else f" ({mark.counted} older than the code)"
 
 
 def _batches() -> str:

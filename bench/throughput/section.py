@@ -8,7 +8,7 @@ import tomli_w
 
 from bench._lib.text import Content, between, percent, table
 from bench._lib.time_to_score import Rows, time_to_score
-from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK, TOKENS, as_interval
+from bench.throughput.comparisons import COMPARISONS, ON_ONE_CLOCK, TOKENS, as_interval
 from bench.throughput.goals import by_workload, goals, met, places, range_of_medians
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.lengths import by_length
@@ -68,37 +68,6 @@ def _gains(content: Content, name: str, said: str) -> Sequence[str]:
     """A comparison's means on the servers that have it, followed by what they are of, ``said``."""
     found = [each for rows in places(content).values() if (each := COMPARISONS[name].found(rows)) is not None]
     return [f"{' and '.join(f'{each.mean:.1f}' for each in found)} {said}"] if found else []
-
-
-def on_other_clocks(content: Content) -> str:
-    """How the different clocks of ours and gepa affect their quotients: the quotients of ours in real time, as gepa
-    ran, and beside our own lockstep, each if it was run on all workloads. Empty if neither was.
-    """
-    if not content["simulated"]:
-        return ""
-    told = [said.format(found) for said, name in SAID.items() if (found := means(content, name))]
-    return CLOCKS + "; ".join(told) if told else ""
-
-
-def means(content: Content, name: str) -> str:
-    """A comparison's means on all servers; empty if it lacks a workload on which defaults and gepa were compared."""
-    found = [
-        (COMPARISONS[name].found(rows), COMPARISONS[f"stream_vs_{BASE}"].found(rows))
-        for rows in places(content).values()
-    ]
-    if any(
-        each is None or all_of is None or each.by_workload.keys() < all_of.by_workload.keys() for each, all_of in found
-    ):
-        return ""
-    return " and ".join(f"{each.mean:.1f}" for each, _ in found if each is not None)
-
-
-CLOCKS = ", but ours ran on the virtual clock and gepa in real time over HTTP; "
-SAID = {
-    "in real time they made {} times gepa's": IN_REAL_TIME,
-    "on the virtual clock they made {} times the proposals of our own lockstep, which is gepa's loop but for prompts "
-    "that come back unchanged": ON_ONE_CLOCK,
-}
 
 
 def _soon(content: Content) -> str:

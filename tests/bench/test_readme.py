@@ -9,7 +9,7 @@ import pytest
 
 import flowevolve as fe
 from bench.quality import section as quality
-from bench.report import age, baseline, gains, readme
+from bench.report import age, baseline, gains, overview, readme
 from bench.report.merging import merging
 from bench.report.readme import BLOCKS, README, figures, picture, written
 from bench.report.results import read
@@ -94,38 +94,30 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(figures().split())
     assert "ends an hour with after 0.25 of its time, and for 0.50 of its tokens** (medians" in said
-    assert (
-        "0 of 8 runs, and in real time 0 of 8, miss one of these scores). To the score that gepa has after 10 minutes the defaults take "
-        "0.25 of its time, and after 2.5 minutes 0.25." in said
-    )
+    assert "they have gepa's score of 10 minutes after 0.25 of its time, and that of 2.5 minutes after 0.25." in said
     assert "and each *workload* is the same made-up task, with a data set's calls" in said
-    assert "over its own: `aime` with 20, `hover` with 30 rows for validation | 0.25, 0.25 | 0.25, 0.25 |" in said
-    assert "| tokens to that score, over its own | 0.50, 0.50 | 0.50, 0.50 |" in said
-    assert "with ours in real time, as gepa's, by workload | 0.75 and 0.50 | 0.75 and 0.50 |" in said
-    assert "of each workload 2 of synchronous gepa, 2 of each parallel width and 2 of ours" in said
+    assert "| the defaults | 0.25 | 0.50 | 0 of 4 | 0.25 | 0.50 | 0 of 4 |" in said
+    assert "| the same, in real time | 0.75 | 0.50 | 0 of 4 | 0.75 | 0.50 | 0 of 4 |" in said
+    assert "| agentdescent with its merging, in real time | 0.60 to 0.90 | 0.80 | 0 of 4 | 0.60 to 0.90 |" in said
+    assert "the soonest of 1 widths, in real time | 0.50 | 1.00 | 0 of 4 | 0.50 | 1.00 | 0 of 4 |" in said
+    assert "medians (`aime` with 20, `hover` with 30 rows for validation) over all pairs" in said
+    assert (
+        "Of each workload there are 2 runs of synchronous gepa, 2 of each of its widths and 2 of ours, in real" in said
+    )
     assert "8 of 8 and 8 of 8 pairs lose it later." in said
     assert "(PxN): 1.0 and 1.0 times as many as the defaults (at most 1.0 and 1.0, by workload), and more a" in said
     assert (
-        "soonest of its 1 widths has synchronous gepa's last score after 0.50 of the latter's time, by workload, sooner "
-        "than the defaults in 0 of 4 comparisons." in said
+        "To the best score of any width the defaults are sooner than the soonest width in 4 of 4 comparisons, later in "
+        "0, and never there in 0 (in real time 0, 4 and 0; agentdescent with its merging 0, 4 and 0)." in said
     )
     assert (
-        "the defaults are sooner than the soonest width in 4 of these, later in 0, and never there in 0 (in real time 0, "
-        "4 and 0; agentdescent with its merging 0, 4 and 0)." in said
+        "In real time agentdescent with its merging is sooner than the defaults in 2 of 4 comparisons and cheaper in 0. "
+        "At equal tokens its held-out score, less gepa's, is" in said
     )
     assert (
-        "agentdescent with its merging, in real time: such a time, tokens and score, by workload | 0.60 to 0.90; 0.80"
-        in said
-    )
-    assert (
-        "agentdescent with its own merging takes 0.60 to 0.90 of gepa's time, and 0.80 of its tokens. In real time it is "
-        "sooner than the defaults in 2 of 4 comparisons (2 workloads on 2 servers) and cheaper in 0, and 0 of 8 of its "
-        "runs miss one of gepa's scores, of ours 0 of 8." in said
-    )
-    assert "less its own | +0.400 (+0.400 to +0.400; above in all pairs on 2 of 2 workloads) |" in said
-    assert (
-        "At equal tokens 8 of 8 runs of the defaults and 0 of 8 of gepa's are within 0.012 of the highest score, 0.500."
-        in said
+        "At equal tokens the held-out score of the defaults, less gepa's, is +0.400 (+0.400 to +0.400) on the GPU and "
+        "+0.400 (+0.400 to +0.400) on the API; 8 of 8 runs of the defaults and 0 of 8 of gepa's are then within 0.012 of "
+        "the highest score, 0.500." in said
     )
     said = " ".join(readme.room().split())
     assert "a simulated GPU writes 0.10 of the tokens that it could write, and a simulated API 0.10" in said
@@ -147,8 +139,12 @@ def test_runs_that_never_have_a_score_are_counted_of_ours_and_of_the_peer() -> N
     never = [[50.0, 300, 500, 0.3]]
     ends_with(content, "gpu", "hover", "agentdescent_merging", never)
     ends_with(content, "api", "aime", "stream_real", never, never)
-    said = " ".join(gains.merging_peer(content).split())
-    assert "and 1 of 8 of its runs miss one of gepa's scores, of ours 2 of 8." in said
+    said = overview.methods_beside_gepa(content, "presets.md")
+    assert (
+        "| agentdescent with its merging, in real time | 0.60 to never | 0.80 to never | 1 of 4 | 0.60 to 0.90 |"
+        in said
+    )
+    assert "| the same, in real time | 0.75 | 0.50 | 0 of 4 | 0.75 to never | 0.50 to never | 2 of 4 |" in said
 
 
 def test_the_gain_in_shorter_runs_stands_beside_that_in_whole_ones() -> None:
@@ -157,9 +153,9 @@ def test_the_gain_in_shorter_runs_stands_beside_that_in_whole_ones() -> None:
     for server in ("gpu", "api"):
         for workload in ("aime", "hover"):
             ends_with(content, server, workload, "gepa_sync", gepa, gepa)
-    said = " ".join(gains.lead(content).split())
+    said = " ".join(overview.lead(content).split())
     assert "ends an hour with after 0.01 of its time" in said, "25 of 2000 s"
-    assert "has after 10 minutes the defaults take 0.05 of its time, and after 2.5 minutes 0.25." in said
+    assert "gepa's score of 10 minutes after 0.05 of its time, and that of 2.5 minutes after 0.25." in said
 
 
 def test_the_soonest_of_gepas_widths_is_found_on_each_workload() -> None:
@@ -171,11 +167,16 @@ def test_the_soonest_of_gepas_widths_is_found_on_each_workload() -> None:
         for server in ("gpu", "api")
         for workload in ("aime", "hover")
     ]
-    said = " ".join(gains.parallel(content, "").split())
-    assert "The soonest of its 2 widths has synchronous gepa's last score after 0.10 to 0.50 of the latter's" in said
-    assert "sooner than the defaults in 1 of 4 comparisons." in said
+    for each in rows:
+        if each["method"] == "gepa_pxn_8x8" and each["seconds"] == 10.0:
+            each["held_out"] = [[[0.0, 20, 10, 0.1], [10.0, 400, 3000, 0.5]]] * 2
     assert (
-        "sooner than the soonest width in 3 of these, later in 1, and never there in 0 (in real time 0, 4 and 0" in said
+        "the soonest of 2 widths, in real time | 0.10 to 0.50 | 1.00 to 3.00 | 0 of 4 | 0.50 | 1.00 | 0 of 4 |"
+        in overview.methods_beside_gepa(content, "presets.md")
+    ), "its tokens are those of the width that is the soonest"
+    said = " ".join(gains.parallel(content, "").split())
+    assert (
+        "sooner than the soonest width in 3 of 4 comparisons, later in 1, and never there in 0 (in real time 0" in said
     )
 
 
@@ -183,7 +184,7 @@ def test_scores_that_can_not_be_told_apart_from_a_near_one_are_near() -> None:
     content = throughput(most="hover")
     ends_with(content, "gpu", "aime", "gepa_sync", [[9.0, 90, 90, 0.4881]], [[9.0, 90, 90, 0.4879]])
     said = " ".join(gains.at_equal_tokens(content).split())
-    assert "and 1 of 8 of gepa's are within 0.012 of the highest score, 0.500." in said
+    assert "and 1 of 8 of gepa's are then within 0.012 of the highest score, 0.500." in said
 
 
 def test_the_tokens_to_our_lockstep_loops_score_are_told_with_the_worlds_where_they_are_more() -> None:
@@ -297,7 +298,7 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
     )
     monkeypatch.setattr(age, "marks", dict)
     said = " ".join(figures().split())
-    assert "and more a minute than these in 2 of 4 comparisons on real servers. The soonest" in said
+    assert "and more a minute than these in 2 of 4 comparisons on real servers. To the best" in said
     assert (
         "**On a real GPU.** On one H100 the defaults made, over synchronous gepa's proposals and over its parallel ones "
         "(4x4): `hover` 1.1; `hotpotqa` 0.5; `aime` 0.5 times as many, in short runs" in said
@@ -305,5 +306,5 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
     commit = (read("gpu") or {})["commit"]
     monkeypatch.setattr(age, "marks", lambda: {"gpu": age.Mark(commit, 1, "The default has changed.")})
     said = " ".join(figures().split())
-    assert "in 2 of 4 comparisons, some older, on real servers. The soonest" in said
+    assert "in 2 of 4 comparisons, some older, on real servers. To the best" in said
     assert "**On a real GPU.** On one H100 earlier defaults made, over" in said
