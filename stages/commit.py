@@ -18,7 +18,7 @@ from flowevolve.stages.remeasure import averaged
 
 @dataclass(frozen=True)
 class Commit:
-    """Adds released candidates as speculative, and settles evaluated ones by the acceptance policy.
+    """Adds released candidates as speculative, and confirms or rejects evaluated ones by the policy.
 
     `flowevolve.stages.committing` makes a stage of it. ``standing`` returns None while nothing is confirmed: the first
     candidate is always accepted.
@@ -33,9 +33,9 @@ class Commit:
         elif isinstance(item.payload, Remeasured):
             context.commit([averaged(context.pool[item.payload.candidate.id], item.payload.scores)])
         else:
-            self._settle(item.expect(Evaluated).candidate, context)
+            self._confirm_or_reject(item.expect(Evaluated).candidate, context)
 
-    def _settle(self, candidate: Candidate, context: UpdateContext) -> None:
+    def _confirm_or_reject(self, candidate: Candidate, context: UpdateContext) -> None:
         accepted = bool(context.decide("candidate.validated", lambda: self._judge(candidate))["accepted"])
         if context.pool.status(candidate.id) == "speculative":
             known = context.pool[candidate.id].attributes

@@ -1,6 +1,6 @@
 """What the stream and lockstep share: flows, the work on one item, staleness and triggers.
 
-This is the only place that creates and settles items, so the counts add up: every item that enters a queue is consumed,
+This is the only place that creates and ends items, so the counts add up: every item that enters a queue is consumed,
 discarded with a reason, or still held when the run stops.
 """
 
@@ -240,7 +240,7 @@ class Dispatcher:
     async def work(self, stage: AnyStage, items: Sequence[Item[object]], send: Send) -> None:
         """Run a stage on items that were taken together, and hand everything it emits to ``send``.
 
-        If this is cancelled, the items are not settled and stay live.
+        If this is cancelled, the items do not end, and stay live.
         """
         item = gathered(items) if stage.gathers else items[0]
         if (len(items) > 1 or stage.gather_by or stage.departs) and item.id not in self.services.interrupted_work:
@@ -251,7 +251,7 @@ class Dispatcher:
             await cancel_shielded_checkpoint()  # even a stage that never waits lets others have their turn
         seconds = self._events.elapsed() - began
         for taken in items:
-            self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
+            self.end_item(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
 
     async def _run_stage(self, stage: AnyStage, item: Item[object], send: Send) -> tuple[Outcome, str]:
         work = self.services.interrupted_work.get(item.id)
@@ -350,7 +350,7 @@ class Dispatcher:
         if decision in (None, "continue"):
             return item
         if decision == "discard":
-            self.settle(stage.name, item, "discarded", "stale")
+            self.end_item(stage.name, item, "discarded", "stale")
             return None
         if stage.repair_to is None:
             raise EngineError(
@@ -360,17 +360,17 @@ class Dispatcher:
         stale = Stale(item, stage.repair_to)
         sent = replace(item, id=repair_id(item.id), payload=stale, created=self._events.elapsed())
         self._enter(stage.name, self.graph.repair or "", sent)
-        self.settle(stage.name, item, *SENT_TO_REPAIR)
+        self.end_item(stage.name, item, *SENT_TO_REPAIR)
         return sent
 
-    def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
-        """End an item after ``seconds`` of work on it. The flow ends with its last item."""
+    def end_item(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
+        """End an item, after ``seconds`` of work on it. The flow ends with its last item."""
         cost, proposals, not_again = self.services.end_work(stage, item.id)
         flow_ended = self.flows.leave(item)
         if outcome == "discarded":
             self.endings.note([*carried(item), *proposals], reason)
         self.endings.note(not_again, "not proposed again")
-        self.endings.settle([*carried(item), *proposals], item)
+        self.endings.end([*carried(item), *proposals], item)
         self.log(ItemDone(item.id, stage, outcome, reason, round(seconds, 6), cost))
         if flow_ended:
             self.log(FlowClosed(item.flow))
@@ -383,7 +383,7 @@ class Dispatcher:
         """End init or finish. ``stage`` names the last work on its ticket, if that was not the phase's own work."""
         cost, _, not_again = self.services.end_work(stage or name, ticket.id)
         self.endings.note(not_again, "not proposed again")
-        self.endings.settle(not_again, ticket)
+        self.endings.end(not_again, ticket)
         self.log(PhaseEnded(name, cost))
 
     def _committed(self, update: Update, improved: bool, item_id: ItemId) -> None:

@@ -33,13 +33,13 @@ class CandidateEndings:
                 if self._flows.carries(candidate.id):
                     self._log(CandidateEnding(candidate.id, reason))
 
-    def settle(self, candidates: Sequence[Candidate], item: Item[object]) -> None:
+    def end(self, candidates: Sequence[Candidate], item: Item[object]) -> None:
         """End those of the candidates that are to end and that no live item is about any more."""
         for candidate in candidates:
             if candidate.id in self._reasons and not self._flows.carries(candidate.id):
-                self._end(candidate, item, self._reasons.pop(candidate.id))
+                self._reject_or_revoke(candidate, item, self._reasons.pop(candidate.id))
 
-    def _end(self, candidate: Candidate, item: Item[object], reason: str) -> None:
+    def _reject_or_revoke(self, candidate: Candidate, item: Item[object], reason: str) -> None:
         """Reject a candidate or, if it was released speculatively, revoke it."""
         pool = self._services.pool
         status = pool.status(candidate.id)

@@ -114,19 +114,19 @@ def _enter(
         try:
             candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)
         except FlowevolveError as error:  # any other is the algorithm's, as it takes the proposal in, and ends the run
-            dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
+            dispatcher.end_item(INJECTION, ticket, "discarded", UNWELCOME)
             return error
         try:
             emission = algorithm.inject(candidate)
             target = _checked_target(dispatcher, algorithm, emission)
             context.begin(Cost(proposals=1))
         except Exception as error:  # noqa: BLE001 - the caller gets it, and the run goes on without the candidate
-            dispatcher.settle(INJECTION, ticket, "discarded", UNWELCOME)
+            dispatcher.end_item(INJECTION, ticket, "discarded", UNWELCOME)
             # If the algorithm's estimate was too low, the budget may have no room; other open work goes on.
             return _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
     # It is sent at once, however full the stage's queue is, because the caller asked for it.
     executor.put_back(target, dispatcher.emitted(INJECTION, target, ticket, emission, 0))
-    dispatcher.settle(INJECTION, ticket, "consumed", "")
+    dispatcher.end_item(INJECTION, ticket, "consumed", "")
     return candidate
 
 

@@ -113,7 +113,7 @@ class Lifecycle:
         for flow in before.empty:
             dispatcher.log(FlowClosed(flow))
         for stage, item, outcome, reason in before.over:
-            dispatcher.settle(stage, item, outcome, reason)
+            dispatcher.end_item(stage, item, outcome, reason)
         dispatcher.stopping.check()
 
     async def _evolve(self) -> None:

@@ -118,7 +118,7 @@ def test_nothing_is_lost_or_doubled_under_cancellation(
     anyio.run(run)
 
 
-Step = Literal["take", "put", "put back", "flush", "step", "settle"] | int
+Step = Literal["take", "put", "put back", "flush", "step", "wait"] | int
 """What happens next; a number stands for a cancellation of that one of those who wait."""
 
 
@@ -138,7 +138,7 @@ class WatchedQueue:
 
     async def go_through(self, steps: Sequence[Step]) -> None:
         async with anyio.create_task_group() as tasks:
-            for number, step in enumerate([*steps, "settle"]):
+            for number, step in enumerate([*steps, "wait"]):
                 match step:
                     case "take":
                         tasks.start_soon(self._take, number)
@@ -152,7 +152,7 @@ class WatchedQueue:
                         self._flushed = bool(self._inside)
                     case "step":
                         await checkpoint()
-                    case "settle":
+                    case "wait":
                         await wait_all_tasks_blocked()
                         self._check()
                     case int() if self._waiting:
@@ -196,7 +196,7 @@ class WatchedQueue:
     keyed=st.booleans(),
     steps=st.sampled_from([("take", "take", "take", "put"), ("put", "put", "put", "take")]).flatmap(
         lambda more: st.lists(
-            st.sampled_from((*more, "put back", "put back", "flush", "step", "settle", 0, 0, 1)),
+            st.sampled_from((*more, "put back", "put back", "flush", "step", "wait", 0, 0, 1)),
             min_size=20,
             max_size=40,
         )

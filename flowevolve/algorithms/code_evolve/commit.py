@@ -44,11 +44,11 @@ class Commit:
     async def __call__(self, item: Item[object], context: UpdateContext) -> None:
         made = item.expect(Made)
         if made.program.operator == SEED:
-            self._settle(made.program, context)
+            self._add_seed(made.program, context)
         else:
             self._enter(self._placed(made.program, context), made.prompt, context)
 
-    def _settle(self, seed: Candidate, context: UpdateContext) -> None:
+    def _add_seed(self, seed: Candidate, context: UpdateContext) -> None:
         """Put the seed on every island, with the prompt that the island begins with."""
         changes: list[Change] = []
         for island in self.islands:

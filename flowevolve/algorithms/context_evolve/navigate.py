@@ -67,7 +67,7 @@ class Navigate:
         """The flows that are making guidance, by version."""
         self._in_flight: set[int] = set()
         """Flows that have reached this stage and not ended yet."""
-        self._settled = Pulse()
+        self._maker_ended = Pulse()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         step = item.expect(Step)
@@ -85,7 +85,7 @@ class Navigate:
             if turn.makes:
                 await self._make(version, turn, context)
             while self._makers.get(version, flow) != flow:  # a repeated step may itself be the maker by now
-                await self._settled.wait()
+                await self._maker_ended.wait()
             if version in self._guidance:
                 return version
 
@@ -137,11 +137,11 @@ class Navigate:
                 if made.guidance:
                     self._newest = made.version if self._newest is None else max(made.version, self._newest)
                 self._makers.pop(made.version, None)
-                self._settled.fire()
+                self._maker_ended.fire()
             case FlowClosed(flow):
                 self._in_flight.discard(flow)
                 self._makers = {version: maker for version, maker in self._makers.items() if maker != flow}
-                self._settled.fire()
+                self._maker_ended.fire()
             case _:
                 pass
 

@@ -270,7 +270,7 @@ class _LogReplay:
         return state
 
     def _revive(self, history: History) -> Iterator[tuple[str, Item[object], Outcome, str]]:
-        """Give the items their payloads; yields the items to settle."""
+        """Give the items their payloads; yields the items to end."""
         for live in self._live.values():
             if live.stage == INJECTION:
                 live.over = self._end_injection(live.item.id)

@@ -85,7 +85,7 @@ class RecoveredState:
     waiting: Sequence[tuple[str, Item[object]]] = ()
     """Waiting items and the stages for which they wait, oldest first."""
     over: Sequence[tuple[str, Item[object], Outcome, str]] = ()
-    """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
+    """Items to end, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
     empty: Sequence[int] = ()
     """Flows whose last item had ended, but whose own end was not logged."""
     phases: dict[str, Phase] = field(default_factory=dict)

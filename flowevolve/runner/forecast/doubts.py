@@ -72,13 +72,13 @@ class Estimate:
         return {name: float(f"{amount:.{DIGITS}g}") for name, amount in amounts.items()}
 
 
-def estimate(taken: Sequence[float], *, settled: bool = False) -> Estimate:
-    """The estimate of an amount, from what at least two simulated runs used. With ``settled`` the budget fixes the
+def estimate(taken: Sequence[float], *, fixed: bool = False) -> Estimate:
+    """The estimate of an amount, from what at least two simulated runs used. With ``fixed`` the budget fixes the
     amount, so that it can only be off by how closely the budget is met.
     """
     if min(taken) <= 0:
         return Estimate(fmean(taken), min(taken), max(taken))
     logs = [math.log(each) for each in taken]
     middle, spread = fmean(logs), DEVIATIONS * stdev(logs)
-    reach = max(LEAST, spread) if settled or spread < LEAST else math.hypot(spread, SIMULATION_OFF)
+    reach = max(LEAST, spread) if fixed or spread < LEAST else math.hypot(spread, SIMULATION_OFF)
     return Estimate(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))

@@ -189,8 +189,9 @@ def _forecast(config: Config, width: int, profile: str, model: str | None, runs:
     (expected, ends_by), course = ends[0], runs[0].course
 
     def amount(name: str) -> Estimate:
-        settled = {"hours": "seconds", "minutes": "seconds"}.get(limit := ends_by.removeprefix("budget."), limit)
-        return estimate([getattr(each, name) for each, _ in ends], settled=name == settled)
+        limit = ends_by.removeprefix("budget.")
+        fixed = "seconds" if limit in ("hours", "minutes") else limit
+        return estimate([getattr(each, name) for each, _ in ends], fixed=name == fixed)
 
     return Forecast(
         width=width,

@@ -197,25 +197,25 @@ def what_is_consumed_counts_twice(patch: Patch) -> None:
 
 
 def it_stops_before_its_time(patch: Patch) -> None:
-    settle = Dispatcher.settle
+    end_item = Dispatcher.end_item
 
-    def early(self: Any, *settled: Any, **seconds: Any) -> None:
-        settle(self, *settled, **seconds)
+    def early(self: Any, *given: Any, **seconds: Any) -> None:
+        end_item(self, *given, **seconds)
         if self.flows.opened > 3:
             self.stopping.stop("seconds")
 
-    patch.setattr(Dispatcher, "settle", early)
+    patch.setattr(Dispatcher, "end_item", early)
 
 
 def it_says_that_there_is_nothing_left_to_do(patch: Patch) -> None:
-    settle = Dispatcher.settle
+    end_item = Dispatcher.end_item
 
-    def early(self: Any, *settled: Any, **seconds: Any) -> None:
-        settle(self, *settled, **seconds)
+    def early(self: Any, *given: Any, **seconds: Any) -> None:
+        end_item(self, *given, **seconds)
         if self.flows.opened > 3:
             self.stopping.stop("exhausted")
 
-    patch.setattr(Dispatcher, "settle", early)
+    patch.setattr(Dispatcher, "end_item", early)
 
 
 def it_stops_though_there_is_budget_left(patch: Patch) -> None:
@@ -228,18 +228,18 @@ def it_stops_though_there_is_budget_left(patch: Patch) -> None:
 
 
 def nobody_is_told_that_something_has_changed(patch: Patch) -> None:
-    settle, settled = Dispatcher.settle, count(1)
+    end_item, ended = Dispatcher.end_item, count(1)
 
     def silent(self: Any, *rest: Any) -> None:
         fire = self.changed.fire
-        if next(settled) > 10:
+        if next(ended) > 10:
             self.changed.fire = lambda: None
         try:
-            settle(self, *rest)
+            end_item(self, *rest)
         finally:
             self.changed.fire = fire
 
-    patch.setattr(Dispatcher, "settle", silent)
+    patch.setattr(Dispatcher, "end_item", silent)
 
 
 def nothing_comes_of_any_flow_and_nobody_minds(patch: Patch) -> None:
@@ -276,14 +276,14 @@ def a_veto_does_not_reach_the_archives(patch: Patch) -> None:
 
 
 def a_stage_breaks(patch: Patch) -> None:
-    settle = Dispatcher.settle
+    end_item = Dispatcher.end_item
 
     def broken(self: Any, stage: str, item: Any, *rest: Any) -> None:
         if item.flow == 3:
             raise KeyError(item.id)
-        settle(self, stage, item, *rest)
+        end_item(self, stage, item, *rest)
 
-    patch.setattr(Dispatcher, "settle", broken)
+    patch.setattr(Dispatcher, "end_item", broken)
 
 
 def something_goes_on_after_the_end(patch: Patch) -> None:

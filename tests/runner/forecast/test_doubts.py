@@ -26,9 +26,9 @@ def test_an_interval_is_the_wider_the_more_simulated_runs_differ_and_as_wide_to_
     assert found.high / found.expected == pytest.approx(found.expected / found.low)
 
 
-def test_what_the_budget_settles_is_off_by_no_more_than_the_simulated_runs() -> None:
+def test_what_the_budget_fixes_is_off_by_no_more_than_the_simulated_runs() -> None:
     taken = [100.0, 103.0, 101.0]
-    assert estimate(taken, settled=True).factor < 1.1 < estimate(taken).factor
+    assert estimate(taken, fixed=True).factor < 1.1 < estimate(taken).factor
 
 
 def test_nothing_taken_is_no_error() -> None:
