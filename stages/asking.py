@@ -182,7 +182,7 @@ def tokens_by_agent(events: Iterable[Event]) -> dict[str, Usage]:
     sums: dict[str, Usage] = {}
     for event in events:
         if event.kind == Answered.kind:
-            told = Answered.from_json(event.data)
-            usage = Usage(told.prompt_tokens, told.completion_tokens, told.cached_tokens)
-            sums[told.agent] = sums.get(told.agent, Usage()) + usage
+            answer = Answered.from_json(event.data)
+            usage = Usage(answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
+            sums[answer.agent] = sums.get(answer.agent, Usage()) + usage
     return sums

@@ -115,8 +115,8 @@ def _feedback(rollouts: Sequence[Rollout]) -> list[str]:
     if len(rollouts) == 1:
         return [rollouts[0].score.feedback]
     shown = sorted(rollouts, key=lambda each: each.score.failure is None)[:_SHOWN]
-    said = [f"{each.example_id} ({each.score.value:.6g}): {each.score.feedback}" for each in shown]
-    return [*said, *([f"and {len(rollouts) - _SHOWN} more cases"] if len(rollouts) > _SHOWN else [])]
+    lines = [f"{each.example_id} ({each.score.value:.6g}): {each.score.feedback}" for each in shown]
+    return [*lines, *([f"and {len(rollouts) - _SHOWN} more cases"] if len(rollouts) > _SHOWN else [])]
 
 
 def _names(cases: Sequence[str]) -> str:

@@ -119,9 +119,11 @@ class CommandProposer:
 
 
 def _feedback(program: Candidate) -> str:
-    told = Assessment.of(program)
-    score = f"Score: {program.mean_score}" if program.scores and told.failure is None else "Score: none"
-    return "\n".join([score, *([f"It failed: {told.failure}"] if told.failure else []), told.feedback])
+    assessment = Assessment.of(program)
+    score = f"Score: {program.mean_score}" if program.scores and assessment.failure is None else "Score: none"
+    return "\n".join(
+        [score, *([f"It failed: {assessment.failure}"] if assessment.failure else []), assessment.feedback]
+    )
 
 
 @dataclass

@@ -32,12 +32,12 @@ def commented_prompt(prompt: Prompt, context: StageContext, parents: Collection[
     """A prompt without a place for single rollouts, with the comments on all examples and on the candidates with these
     ids (None: on all candidates) added to it.
     """
-    said = [
+    comments = [
         (f"example {each.example}" if each.candidate is None else f"candidate {each.candidate}", each.text)
         for each in context.comments
         if each.candidate is None or parents is None or each.candidate in parents
     ]
-    return with_comments(prompt, said)
+    return with_comments(prompt, comments)
 
 
 def _by_example(context: StageContext) -> dict[str, list[str]]:

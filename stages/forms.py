@@ -86,9 +86,9 @@ class Assignment:
         """Further parts of the prompt: how the program failed, unless its feedback says so."""
         if self.kind != "fix":
             return {}
-        told = Assessment.of(self.parent)
-        failure = told.failure or ""
-        return {"failure": fence(failure) if failure and failure not in told.feedback else ""}
+        assessment = Assessment.of(self.parent)
+        failure = assessment.failure or ""
+        return {"failure": fence(failure) if failure and failure not in assessment.feedback else ""}
 
     @property
     def attributes(self) -> Mapping[str, JSON]:

@@ -38,8 +38,8 @@ def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
     score; pass ``failure`` if its attributes do not contain the failure yet.
     """
     score = program.mean_score if failure is None and works(program) and program.scores else None
-    said = Named.of(program)
-    return ShownProgram(program.artifact, score, Assessment.of(program).feedback, said.name, said.idea)
+    named = Named.of(program)
+    return ShownProgram(program.artifact, score, Assessment.of(program).feedback, named.name, named.idea)
 
 
 async def write_program(
@@ -117,8 +117,8 @@ class _Call:
 
         def read(reply: str) -> ReadProgram:
             replies.append(reply)
-            said, writing = read_description(reply)[1], self.writing
-            return read_child(said, parent.artifact, self.form, all_edits=writing.all_edits, entry=writing.entry)
+            program, writing = read_description(reply)[1], self.writing
+            return read_child(program, parent.artifact, self.form, all_edits=writing.all_edits, entry=writing.entry)
 
         try:
             child = await ask(
@@ -170,8 +170,10 @@ class _Call:
         )
 
 
-def _named(said: Description) -> Named:
-    return Named.model_validate({name: text for name, text in (("name", said.name), ("idea", said.idea)) if text})
+def _named(description: Description) -> Named:
+    return Named.model_validate(
+        {name: text for name, text in (("name", description.name), ("idea", description.idea)) if text}
+    )
 
 
 def _tell(context: StageContext, child: ReadProgram, asker: Asker, reply: str) -> None:

@@ -104,16 +104,16 @@ def is_bug(error: FlowevolveError) -> bool:
 def _is_of_the_user(error: EngineError) -> bool:
     """Whether the error came through the user's code, or was raised on purpose because of what that code did."""
     causes = _causes(error)
-    told = bool(causes) and isinstance(causes[-1], FlowevolveError)
-    return told or any(_from_the_users(each, of_task=False) for each in causes)
+    on_purpose = bool(causes) and isinstance(causes[-1], FlowevolveError)
+    return on_purpose or any(_from_the_users(each, of_task=False) for each in causes)
 
 
-def said(error: Exception) -> str:
+def described(error: Exception) -> str:
     """An error in one line: its type, its message and, if it came through the user's code, the last place there."""
     own = isinstance(error, FlowevolveError)
     name, message, place = type(error).__name__, one_line(error), _last_of_the_users(error)
-    told = message if own or message == name else f"{name}: {message}"
-    return told if place is None else f"{told} ({Path(place.tb_frame.f_code.co_filename).name}, line {place.tb_lineno})"
+    text = message if own or message == name else f"{name}: {message}"
+    return text if place is None else f"{text} ({Path(place.tb_frame.f_code.co_filename).name}, line {place.tb_lineno})"
 
 
 def _last_of_the_users(error: BaseException) -> TracebackType | None:

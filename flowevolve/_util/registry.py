@@ -73,7 +73,9 @@ class Registry(Generic[T_co]):
                 problem = f"other packages bring this name, too; give {plugin.target!r} instead"
             else:
                 problem = self._problem(plugin)
-            listed.append(Listed(plugin.name, plugin.package, problem, "" if problem else _said_of(plugin.load())))
+            listed.append(
+                Listed(plugin.name, plugin.package, problem, "" if problem else _description_of(plugin.load()))
+            )
         return listed
 
     def _about(self, name: str) -> str:
@@ -81,7 +83,7 @@ class Registry(Generic[T_co]):
         if name in self.about or name not in self.builtin:
             return self.about.get(name, "")
         shipped = self.builtin[name]
-        return _said_of(imported(shipped) if isinstance(shipped, str) else shipped)
+        return _description_of(imported(shipped) if isinstance(shipped, str) else shipped)
 
     def find(self, name: str, where: str) -> Callable[..., T_co]:
         """The factory of this name. ``where`` is the config key that named it, for messages.
@@ -174,10 +176,10 @@ class Registry(Generic[T_co]):
         return cast("Callable[..., T_co]", found)  # what it makes can be checked only when it is called
 
 
-def _said_of(found: object) -> str:
+def _description_of(found: object) -> str:
     """An object's own description: its ``description``, or else the first paragraph of its docstring."""
-    said = getattr(found, "description", None) or (inspect.getdoc(found) or "").partition("\n\n")[0]
-    return "" if said.startswith("Raises:") else " ".join(said.replace("`", "").split())
+    text = getattr(found, "description", None) or (inspect.getdoc(found) or "").partition("\n\n")[0]
+    return "" if text.startswith("Raises:") else " ".join(text.replace("`", "").split())
 
 
 def _with_colon(name: str) -> str:
@@ -256,13 +258,13 @@ def _sentence(fault: ErrorDetails, place: str, known: Sequence[str]) -> str:
         return f"{place}: unknown key{hint}"
     if fault["type"] == "missing":
         return f"{place} is missing"
-    given, said = fault["input"], fault["msg"]
-    if said.startswith(_WANTED):
+    given, message = fault["input"], fault["msg"]
+    if message.startswith(_WANTED):
         is_wrong = "" if given is None else f"is {_shown(given)}, but "  # JSON has null for what it can't hold
-        return f"{place or 'what was given'} {is_wrong}has to be {said.removeprefix(_WANTED)}"
-    said = said.removeprefix("Value error, ")
-    shown = f" (got {_shown(given)})" if isinstance(given, str | int | float) and repr(given) not in said else ""
-    return f"{place}{': ' if place else ''}{said[:1].lower()}{said[1:]}{shown}"
+        return f"{place or 'what was given'} {is_wrong}has to be {message.removeprefix(_WANTED)}"
+    message = message.removeprefix("Value error, ")
+    shown = f" (got {_shown(given)})" if isinstance(given, str | int | float) and repr(given) not in message else ""
+    return f"{place}{': ' if place else ''}{message[:1].lower()}{message[1:]}{shown}"
 
 
 def _shown(given: object) -> str:

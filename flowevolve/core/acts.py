@@ -154,8 +154,8 @@ def read_act(data: object) -> Act:
         InputError: naming what is wrong with it.
     """
     if not isinstance(data, Mapping) or data.get("act") not in NAMES:
-        said = data.get("act") if isinstance(data, Mapping) else data
-        raise InputError(f"act: {said!r} is no act; give an object with the field act, one of {', '.join(NAMES)}")
+        given = data.get("act") if isinstance(data, Mapping) else data
+        raise InputError(f"act: {given!r} is no act; give an object with the field act, one of {', '.join(NAMES)}")
     try:
         act = _reader().validate_python(data)
     except ValidationError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from typing import Literal
 
-from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, said
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, described
 from flowevolve._util.logger import logger
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
@@ -137,19 +137,19 @@ def best_and_frontier(
     except Exception as error:
         if failure is None:
             raise algorithm_error(algorithm, error) from error
-        logger().warning("algorithm.no_best", algorithm=algorithm.name, why=said(error))
+        logger().warning("algorithm.no_best", algorithm=algorithm.name, why=described(error))
         return None, ()
 
 
 def stage_error(algorithm: Algorithm, stage: str, item: Item[object], error: Exception) -> StageError:
     """The error with which a run fails after the code of a stage raised ``error``, which stages must not do."""
-    told = StageError(f"stage {stage!r} of algorithm {algorithm.name!r}, item {item.id}: {said(error)}")
-    told.__cause__ = error
-    return told
+    failure = StageError(f"stage {stage!r} of algorithm {algorithm.name!r}, item {item.id}: {described(error)}")
+    failure.__cause__ = error
+    return failure
 
 
 def algorithm_error(algorithm: Algorithm, error: Exception) -> EngineError:
     """The error with which a run fails after other code of an algorithm raised ``error``."""
-    told = EngineError(f"algorithm {algorithm.name!r}: {said(error)}")
-    told.__cause__ = error
-    return told
+    failure = EngineError(f"algorithm {algorithm.name!r}: {described(error)}")
+    failure.__cause__ = error
+    return failure

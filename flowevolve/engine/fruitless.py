@@ -129,8 +129,8 @@ def fruitless(
     top = max(reasons, key=lambda reason: reasons[reason])
     mend = _mend_of_cut(replies) if top == UNREADABLE else None
     mend = mend or _MENDS.get(top)
-    said = [top_reasons(reasons), *([mend] if mend else []), *_example(replies.examples)]
-    return FruitlessError(f"nothing came of the first {count} flows: {'. '.join(said)}")
+    sentences = [top_reasons(reasons), *([mend] if mend else []), *_example(replies.examples)]
+    return FruitlessError(f"nothing came of the first {count} flows: {'. '.join(sentences)}")
 
 
 def _mend_of_cut(replies: ReplyCounts) -> str | None:
@@ -147,5 +147,9 @@ def _mend_of_cut(replies: ReplyCounts) -> str | None:
 
 
 def _example(examples: Mapping[str, str]) -> list[str]:
-    said = next(iter(examples.values()), None)
-    return [] if said is None else [f"What was wrong with one of the replies: {' '.join(said.split())[:_CHARACTERS]}"]
+    example = next(iter(examples.values()), None)
+    return (
+        []
+        if example is None
+        else [f"What was wrong with one of the replies: {' '.join(example.split())[:_CHARACTERS]}"]
+    )

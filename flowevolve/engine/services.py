@@ -168,11 +168,11 @@ class EngineServices:
         stage: str,
         item_id: ItemId,
         key: str | None,
-        said: Mapping[str, JSON],
+        content: Mapping[str, JSON],
         attachment: object | None = None,
     ) -> Mapping[str, JSON]:
-        data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **said}
-        json.dumps(said)  # fails for values that would come back from the journal as something else, such as a set
+        data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **content}
+        json.dumps(content)  # fails for values that would come back from the journal as something else, such as a set
         self._events.emit(read_body(kind, data), attachment)
         return data
 

@@ -26,16 +26,16 @@ class EndMark:
 
     def line(self) -> bytes:
         """The content of the file. Its length is always the same, because the ids of runs all have one length."""
-        said = f"{self.run} {self.event:20} {self.call:20}".encode()
-        return b"%s %08x\n" % (said, crc32(said))
+        content = f"{self.run} {self.event:20} {self.call:20}".encode()
+        return b"%s %08x\n" % (content, crc32(content))
 
 
 def read_end_mark(folder: Path) -> EndMark | None:
     """The mark in a run directory; None if there is none, as in one of an earlier version, or it can't be read."""
     try:
         line = (folder / END_MARK).read_bytes()
-        said, _, _ = line.rpartition(b" ")
-        run, event, call = said.decode("ascii").split()
+        content, _, _ = line.rpartition(b" ")
+        run, event, call = content.decode("ascii").split()
         mark = EndMark(run, int(event), int(call))
     except (OSError, ValueError):
         return None

@@ -253,15 +253,15 @@ class _Examination:
     def _follow(self, seq: int, kind: str, data: str | bytes, payload: int | None) -> None:
         """Note which payloads must be there after this event."""
         if payload is not None:
-            said = json.loads(unpack(data))
-            name = str(said["item"]) if kind == ItemSent.kind else f"{said['item']}/{seq}"
+            body = json.loads(unpack(data))
+            name = str(body["item"]) if kind == ItemSent.kind else f"{body['item']}/{seq}"
             self._open.setdefault(flow_of(name), {})[name] = (seq, payload)
         elif kind == FlowClosed.kind:
             self._open.pop(json.loads(unpack(data)).get("flow"), None)
         elif kind == FlowOpened.kind:
-            said = json.loads(unpack(data))
-            if said.get("phase"):
-                self._phases.add(said.get("flow"))
+            body = json.loads(unpack(data))
+            if body.get("phase"):
+                self._phases.add(body.get("flow"))
 
     def _wrong_with(self, row: tuple[Any, ...], unchecked: bool, take_apart: Callable[[tuple[Any, ...]], None]) -> str:
         """What is wrong with a row, in words that follow its name; empty if nothing is."""

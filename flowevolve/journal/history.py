@@ -61,13 +61,13 @@ class RunHistory:
         self._artifacts = self._recorded.artifacts(list(wanted))
 
     def _loadable(self, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, bytes]]:
-        said = set[str]()
+        reported = set[str]()
         for name, data in self._recorded.payloads().items():
             try:
                 load(data, artifacts)
             except NotKeptError as error:
-                if str(error) not in said:
-                    said.add(str(error))
+                if str(error) not in reported:
+                    reported.add(str(error))
                     logger().warning("payload.not_loaded", why=str(error))
             else:
                 yield name, data
@@ -105,12 +105,12 @@ class RunHistory:
                 reply = _reply(call)
                 if reply is not None and call.messages is not None:
                     embeds = _embeds(call)
-                    asked = tuple(said.content for said in call.messages) if embeds else call.messages
+                    asked = tuple(message.content for message in call.messages) if embeds else call.messages
                     yield AnsweredCall(call.stage, WorkPart.read(call.item), call.index, asked, reply)
 
 
 def _embeds(call: RecordedCall) -> bool:
-    return any(said.role == EMBEDDED for said in call.messages or ())
+    return any(message.role == EMBEDDED for message in call.messages or ())
 
 
 def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:

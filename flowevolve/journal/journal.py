@@ -321,8 +321,8 @@ def _said(request: ChatRequest | EmbedRequest) -> list[tuple[str, str]]:
 
 def _template(request: ChatRequest | EmbedRequest) -> str | None:
     """Name and version of the template that the first message of a chat was written from; None if there is none."""
-    said = request.messages[0].content if isinstance(request, ChatRequest) and request.messages else None
-    return said.template if isinstance(said, Prompt) else None
+    content = request.messages[0].content if isinstance(request, ChatRequest) and request.messages else None
+    return content.template if isinstance(content, Prompt) else None
 
 
 def _storable(value: object) -> object:

@@ -182,8 +182,8 @@ def read_report(result: JSON) -> Report:
         raise WrongResultError("the evaluator's report lacks metrics, texts or failure")
     notes = result.get("notes")
     numbers = {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
-    said = [str(note) for note in notes] if isinstance(notes, list) else []
-    return Report(numbers, {name: str(value) for name, value in texts.items()}, failure, said)
+    noted = [str(note) for note in notes] if isinstance(notes, list) else []
+    return Report(numbers, {name: str(value) for name, value in texts.items()}, failure, noted)
 
 
 def metric(key: str) -> MetricReader:

@@ -12,10 +12,10 @@ from flowevolve.telemetry.result_words import unanswered
 
 def unanswered_error(result: Result, config: Config) -> BackendUnreachableError | None:
     """The error to raise for a run that went to its end without an answer to any call; None for any other run."""
-    if result.stop_reason.leaves_work or not (said := unanswered(result.to_json())):
+    if result.stop_reason.leaves_work or not (what := unanswered(result.to_json())):
         return None
     error = BackendUnreachableError(
-        f"{said} in {result.wall_seconds:.0f} s, until the run was stopped by {result.stop_reason.said}. If the model "
+        f"{what} in {result.wall_seconds:.0f} s, until the run was stopped by {result.stop_reason.said}. If the model "
         "is slow, raise the budget, or llm.timeout_seconds, which is "
         f"{config.llm.timeout_seconds:g} s; otherwise look at the server's log"
     )

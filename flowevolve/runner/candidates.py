@@ -87,7 +87,7 @@ def read_candidate(data: Mapping[str, Any]) -> FoundCandidate:
 def in_pool(pool: Pool) -> Iterator[FoundCandidate]:
     """The candidates that a pool keeps, oldest first. Those that were rejected before they got into it are missing."""
     for where, candidate in pool.candidates():
-        said = Named.of(candidate)
+        named = Named.of(candidate)
         yield FoundCandidate(
             candidate.id,
             pool.status(candidate.id),
@@ -97,8 +97,8 @@ def in_pool(pool: Pool) -> Iterator[FoundCandidate]:
             where,
             candidate.mean_score if candidate.scores else None,
             len(candidate.scores),
-            said.name,
-            said.idea,
+            named.name,
+            named.idea,
             candidate.artifact,
             Assessment.of(candidate).failure,
         )
@@ -113,10 +113,10 @@ def in_directory(path: Path) -> Iterator[FoundCandidate]:
     with RecordedRun(path) as recorded:
         recorded.check()
         for row in candidate_rows(recorded):
-            said = Named.from_json(row["attributes"])
+            named = Named.from_json(row["attributes"])
             score = row["assessed_score"] if row["mean"] is None else row["mean"]
             yield read_candidate(
-                {**row, "score": score, "examples": len(row["scores"]), "name": said.name, "idea": said.idea}
+                {**row, "score": score, "examples": len(row["scores"]), "name": named.name, "idea": named.idea}
             )
 
 

@@ -108,10 +108,10 @@ async def open_clients(
         scheduler = Scheduler(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
         attribution, replies = Attribution(models), RoleReplyCounter()
-        told = [*observers, attribution.call, replies.call]
+        all_observers = [*observers, attribution.call, replies.call]
 
         def observe(record: CallRecord) -> None:
-            for observer in told:
+            for observer in all_observers:
                 observer(record)
 
         traffic = make_traffic(config.llm, scheduler, models, log)

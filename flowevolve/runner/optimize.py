@@ -149,9 +149,9 @@ async def _evolve(
         raise
     except FruitlessError as error:
         if arguments.get("llm") == "simulated" and isinstance(given_task, MetricTask):
-            said = FruitlessError(f"{error} (a simulated model knows nothing of your rows, but a real one may)")
-            said.of_run = error.of_run
-            raise said from None
+            explained = FruitlessError(f"{error} (a simulated model knows nothing of your rows, but a real one may)")
+            explained.of_run = error.of_run
+            raise explained from None
         raise
 
 
@@ -205,8 +205,8 @@ def _tell_page(address: str) -> None:
     sys.stderr.write(f"the live page: {address}\n")
 
 
-def _note(said: str) -> None:
-    sys.stderr.write(f"note: {said}\n")
+def _note(text: str) -> None:
+    sys.stderr.write(f"note: {text}\n")
 
 
 def _progress(config: Config, *, shown: bool) -> Progress:

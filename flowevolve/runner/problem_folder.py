@@ -48,8 +48,8 @@ def load_folder(folder: Path, overrides: Sequence[str] = ()) -> FolderRun:
     config = parse_config(table, str(folder))
     worst = config.task.settings.get("worst", 0.0)
     problem = folder_problem(folder, float(worst) if isinstance(worst, int | float) else 0.0)
-    said = [f"{'' if file is None else f'{file.name}: '}{note}" for note in notes]
-    return FolderRun(config, (*problem.notes, *said))
+    place = "" if file is None else f"{file.name}: "
+    return FolderRun(config, (*problem.notes, *(f"{place}{note}" for note in notes)))
 
 
 def _table(folder: Path, settings: FolderSettings, given: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:

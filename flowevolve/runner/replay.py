@@ -179,7 +179,7 @@ def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:
             raise InputError(
                 f"{recorded.path}: its journal was compacted, so the texts of its calls, which a replay needs, are gone"
             )
-        if any(said.role == EMBEDDED for said in call.messages):
+        if any(message.role == EMBEDDED for message in call.messages):
             raise InputError(f"{recorded.path}: this run asked for embeddings, which a replay can't answer")
         yield ReplayedCall(
             call.role, call.model, call.messages, call.seed, call.answer, call.error, call.started, call.finished
@@ -237,15 +237,15 @@ def _replies_note(replies: Replies) -> str:
 def _load_note(replayed: Replayed) -> str:
     replies = replayed.replies
     mean, most = replayed.recorded.mean_in_flight, replies.recorded_peak_in_flight
-    said = (
+    note = (
         f"latencies: recorded with {mean:.1f} requests in flight on average, at most {most}; replayed with "
         f"{replayed.replayed.mean_in_flight:.1f}, of which the server worked on at most {replies.peak_in_flight}. "
     )
     if replies.slowing:
-        said += f"By the record each request in flight adds {replies.slowing:.2%} of an idle server's latency"
+        note += f"By the record each request in flight adds {replies.slowing:.2%} of an idle server's latency"
     else:
-        said += "The record shows no effect of load on latency, so they are taken as they were"
+        note += "The record shows no effect of load on latency, so they are taken as they were"
     beyond = replies.peak_in_flight > most
-    return said + (
+    return note + (
         f". WARNING: with more than {most} in flight, latencies are a guess, and likely too short" if beyond else ""
     )

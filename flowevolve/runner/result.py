@@ -297,16 +297,16 @@ class Result:
 
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
         """Warnings about the run's calls and rollouts, in words."""
-        said = (unanswered(table), too_little(table), how_many_failed(table))
-        return [*filter(None, said), *many_poor(self.cut_replies, self.empty_replies)]
+        warnings = (unanswered(table), too_little(table), how_many_failed(table))
+        return [*filter(None, warnings), *many_poor(self.cut_replies, self.empty_replies)]
 
     def _way(self) -> str:
         """The seed's score and the best one, in words."""
         best = self.best
         if best is None:
             return view.scores(self.seed_score, None, None)
-        told = no_better(self.seed_score, best.score, as_seed=best.as_seed)
-        return f"{view.scores(self.seed_score, best.score, best.interval)}{told}"
+        remark = no_better(self.seed_score, best.score, as_seed=best.as_seed)
+        return f"{view.scores(self.seed_score, best.score, best.interval)}{remark}"
 
     def _repr_html_(self) -> str:
         """What notebooks show."""

@@ -56,7 +56,7 @@ class Best:
             **({} if self.fresh is None else {"fresh": self.fresh.to_json()}),
             "metrics": dict(self.metrics),
             "characters": sum(map(len, self.components.values())),
-            **{key: said for key, said in (("name", self.name), ("idea", self.idea)) if said},
+            **{key: text for key, text in (("name", self.name), ("idea", self.idea)) if text},
             **({"as_seed": True} if self.as_seed else {}),
             "components": dict(self.components),
         }
@@ -74,15 +74,15 @@ class Best:
         # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
         noted = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
         metrics = {name: value for name, value in noted.items() if _can_be_written(value)}
-        artifact, said = candidate.artifact, Named.of(candidate)
+        artifact, named = candidate.artifact, Named.of(candidate)
         return cls(
             candidate.id,
             candidate.mean_score,
             artifact.components,
             artifact,
             metrics,
-            said.name,
-            said.idea,
+            named.name,
+            named.idea,
             interval,
             fresh,
             seed is not None and artifact == seed.artifact,

@@ -15,7 +15,7 @@ def scores(seed: float | None, best: float | None, interval: Interval | None) ->
 
 def html(rows: Sequence[tuple[str, str]], texts: Mapping[str, str]) -> str:
     """A table of two columns, and below it texts that can be unfolded. All values are escaped."""
-    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(said)}</td></tr>" for name, said in rows)
+    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
     unfolded = "".join(
         f"<details><summary>best {escape(name)}</summary><pre>{escape(text)}</pre></details>"
         for name, text in texts.items()

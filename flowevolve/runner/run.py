@@ -351,13 +351,13 @@ def _make_engine(
     )
 
 
-def _tell_all(told: Sequence[Callable[[str], None]], line: str) -> None:
-    for tell in told:
+def _tell_all(listeners: Sequence[Callable[[str], None]], line: str) -> None:
+    for tell in listeners:
         tell(line)
 
 
 def _tell_page(watchers: Watchers, address: str) -> None:
-    for tell in watchers.pages or [lambda said: logger().info("the live page", address=said)]:
+    for tell in watchers.pages or [lambda at: logger().info("the live page", address=at)]:
         tell(address)
 
 

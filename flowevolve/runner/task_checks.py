@@ -27,29 +27,29 @@ def check_task(task: object, where: str) -> None:
 
 def check_parts(task: Task) -> None:
     """Raises: InputError if the task's name, data, rollout or seed is not what `flowevolve.core.task.Task` says."""
-    said = f"task {task.name!r}"
+    place = f"task {task.name!r}"
     name: object = task.name
     data: object = task.data
     seed: object = task.seed()
     if not isinstance(name, str):
-        raise InputError(f"{said}: its name is of type {type(name).__name__}; names are texts")
+        raise InputError(f"{place}: its name is of type {type(name).__name__}; names are texts")
     for split in ("train", "val", "test"):
         if not hasattr(data, split):
-            raise InputError(f"{said}: its data is {_a(data)}; give a Dataset(train=…, val=…)")
+            raise InputError(f"{place}: its data is {_a(data)}; give a Dataset(train=…, val=…)")
     for split in ("train", "val"):
         if not getattr(data, split):
-            raise InputError(f"{said} has no {split} examples; give at least one")
+            raise InputError(f"{place} has no {split} examples; give at least one")
     rollout = task.rollout
     if inspect.isroutine(rollout) and not inspect.iscoroutinefunction(inspect.unwrap(rollout)):
         raise InputError(
-            f"{said}: rollout() is not async; write it as: async def rollout(self, artifact, example, llm)"
+            f"{place}: rollout() is not async; write it as: async def rollout(self, artifact, example, llm)"
         )
     if inspect.iscoroutine(seed):
         seed.close()
-        raise InputError(f"{said}: seed() is async; write it as: def seed(self)")
+        raise InputError(f"{place}: seed() is async; write it as: def seed(self)")
     if not isinstance(seed, Artifact):
         raise InputError(
-            f"{said}: seed() returned {_a(seed)}, but has to return an Artifact; write it as: "
+            f"{place}: seed() returned {_a(seed)}, but has to return an Artifact; write it as: "
             'return Artifact({"prompt": "…"})'
         )
 

@@ -26,14 +26,14 @@ class WatcherErrors:
     def kept_from(self, tell: Callable[[T], None]) -> Callable[[T], None]:
         """A function that calls ``tell`` but raises nothing: `ending` raises the first exception."""
 
-        def told(what: T) -> None:
+        def guarded(what: T) -> None:
             try:
                 tell(what)
             except Exception as error:  # noqa: BLE001 - raised again by `ending`
                 self._first = self._first or error
                 self._raised.set()
 
-        return told
+        return guarded
 
     @asynccontextmanager
     async def ending(self) -> AsyncGenerator[None]:

@@ -142,10 +142,10 @@ def _address(process: subprocess.Popen[bytes]) -> str:
     limit.start()
     try:
         while line := _next_line(process):
-            said = shown(line.decode(errors="replace").strip())
-            if said.startswith(ANSWER):
-                return said.removeprefix(ANSWER)
-            why = said[:LONGEST_SAID] or why
+            text = shown(line.decode(errors="replace").strip())
+            if text.startswith(ANSWER):
+                return text.removeprefix(ANSWER)
+            why = text[:LONGEST_SAID] or why
     finally:
         limit.cancel()
     if late.is_set():

@@ -87,8 +87,8 @@ class Progress(AbstractContextManager["Progress"]):
         if requests.in_flight or requests.waiting:
             self._busy = self._figures.seconds
 
-    def _failed(self, said: str) -> None:
-        self._failure = _shortened(said)
+    def _failed(self, error: str) -> None:
+        self._failure = _shortened(error)
 
     def _standstill(self) -> str:
         """How long nothing has happened, though no request is under way, and what is waited for, in words; empty if
@@ -108,7 +108,7 @@ class Progress(AbstractContextManager["Progress"]):
     def _poor_replies(self) -> list[str]:
         since = " since the resume" if self._figures.resumed else ""
         counts = self._calls.replies.by_role
-        return [f"{said}{since}" for said in many_poor(roles_cut(counts), roles_empty(counts))]
+        return [f"{warning}{since}" for warning in many_poor(roles_cut(counts), roles_empty(counts))]
 
     def _waits(self) -> str:
         return ", ".join(f"{stage} {items}" for stage, items in self._figures.waiting().items())
@@ -137,7 +137,7 @@ class Lines(Progress):
         if isinstance(event.body, RunFruitless):
             self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
         elif isinstance(event.body, RunStopping):
-            flows = _flows_said(figures.open_flows)
+            flows = _number_of_flows(figures.open_flows)
             cut = (
                 " (press Ctrl-C once more to cut them off)"
                 if figures.stopping == INTERRUPTED and figures.open_flows
@@ -247,7 +247,7 @@ class LiveTable(Progress):
         figures = self._figures
         state = f"stopping: {figures.stopped_by()}" if figures.stopping else figures.pause() or "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
-        table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_flows_said(figures.open_flows)} open")
+        table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_number_of_flows(figures.open_flows)} open")
         table.add_row(
             "best",
             f"{score_said(figures.best_score)}{_which(figures.best)}; seed {score_said(figures.seed_score)}",
@@ -262,8 +262,8 @@ class LiveTable(Progress):
         )
         for row in self._requests():
             table.add_row(*row)
-        for said in self._poor_replies():
-            table.add_row("take care", said)
+        for warning in self._poor_replies():
+            table.add_row("take care", warning)
         if silence := self._calls.silence(figures.seconds):
             table.add_row("answers", silence)
         if standstill := self._standstill():
@@ -295,9 +295,9 @@ def _nothing_to_improve(perfect: int) -> str:
     return f"nothing to improve in the last {perfect} minibatches"
 
 
-def _shortened(said: str) -> str:
+def _shortened(text: str) -> str:
     """The text in one line, and cut between words if it is too long."""
-    line = " ".join(said.split())
+    line = " ".join(text.split())
     if len(line) <= _FAILURE_CHARACTERS:
         return line
     start = line[: _FAILURE_CHARACTERS - 1]
@@ -308,5 +308,5 @@ def _which(best: str | None) -> str:
     return "" if best is None else f" ({best})"
 
 
-def _flows_said(number: int) -> str:
+def _number_of_flows(number: int) -> str:
     return f"{number} flow{'' if number == 1 else 's'}"

@@ -12,10 +12,10 @@ from flowevolve.telemetry.failed_rollouts import FailedRollouts
 
 def stopped_by(reason: str, perfect: int, after: str = "") -> str:
     """Why a run stopped, in words; ``perfect`` is how many minibatches left nothing to improve."""
-    said = f"{StopReason(reason).said}{after}"
+    ending = f"{StopReason(reason).said}{after}"
     if reason != UNPRODUCTIVE or not perfect:
-        return said
-    return f"{said}: there was nothing left to improve in {perfect:,} minibatches"
+        return ending
+    return f"{ending}: there was nothing left to improve in {perfect:,} minibatches"
 
 
 def reached_before(result: Mapping[str, Any]) -> str:

@@ -171,8 +171,8 @@ class _LogReplay:
                 self._state.phases[phase] = replace(self._state.phases[phase], ended=True)
                 self._state.interrupted_work.pop(self._state.phases[phase].ticket.id, None)
                 self._state.spent += cost
-            case StageEvent() | OwnEvent() as said if said.item in self._state.interrupted_work:
-                self._state.interrupted_work[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
+            case StageEvent() | OwnEvent() as body if body.item in self._state.interrupted_work:
+                self._state.interrupted_work[body.item].events.setdefault((event.kind, body.key), deque()).append(event)
         self._state.counters.take(event)
         self._state.fruitless.take(event)
         self._algorithm.replay_event(event)

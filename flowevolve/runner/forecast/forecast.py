@@ -105,7 +105,7 @@ def plan(
     models: Sequence[str] = (),
     lengths: Path | str | None = None,
     probe: int | None = None,
-    note: Callable[[str], None] = lambda said: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Forecasts:
     """Forecast what a run of a configuration takes (hours, tokens, dollars and proposals), without asking any model.
 
@@ -139,8 +139,10 @@ def plan(
     known = Known(given.task, seed_run)
     if lengths is not None:
         earlier = read_earlier(Path(lengths))
-        for said in dict.fromkeys(each for one in changed for each in earlier.unlike(given.task, make_roles(one))):
-            note(f"note: --lengths {lengths}: {said}")
+        for difference in dict.fromkeys(
+            each for one in changed for each in earlier.unlike(given.task, make_roles(one))
+        ):
+            note(f"note: --lengths {lengths}: {difference}")
         known = replace(known, lengths=earlier.lengths)
     if probe is not None:
         known = replace(known, lengths=probe_model(config, known, found[0][1], probe, note))
@@ -224,10 +226,10 @@ def _choose(rows: Sequence[Forecast]) -> tuple[int, str]:
     least = min(map(price, fast))
     cheap = [row for row in fast if price(row) <= (1 + ALIKE) * least]
     taken = min(cheap, key=lambda row: row.width)
-    said = f"take width {taken.width} on {taken.profile}{'' if taken.model is None else f' with {taken.model}'}"
+    advice = f"take width {taken.width} on {taken.profile}{'' if taken.model is None else f' with {taken.model}'}"
     pace = f"about {speed(taken):,.0f} proposals an hour" if math.isfinite(speed(taken)) else "no time at all"
     if len(rows) == 1:
         return 0, f"{pace}; compare others with --widths, --profiles and --models"
     beside = "none is cheaper" if price(taken) > 0 and len(fast) > len(cheap) else "none needs fewer requests in flight"
     alone = "no other row is nearly as fast" if len(fast) == 1 else f"of the rows about as fast {beside}"
-    return rows.index(taken), f"{said}: {pace}, and {alone}"
+    return rows.index(taken), f"{advice}: {pace}, and {alone}"
