@@ -57,7 +57,7 @@ class Output:
         self.console.print(line, highlight=False, soft_wrap=True)
 
 
-def output(*, as_json: bool = False) -> Output:
+def output(*, as_json: bool) -> Output:
     """With ``as_json`` standard output is for one JSON object, and all else goes to standard error."""
     return Output(PlainConsole(stderr=True) if as_json else console, as_json)
 
@@ -108,7 +108,7 @@ def show(
 ) -> None:
     """Carry out a run, and show its progress and its result."""
     progress: Progress = (
-        LiveTable(told.console, "", config.budget)
+        LiveTable(told.console, config.budget)
         if told.console.is_terminal
         else lines(told.say, config.clock, config.budget)
     )

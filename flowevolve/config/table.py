@@ -9,7 +9,7 @@ from pathlib import Path
 from flowevolve._util.errors import InputError
 
 
-def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, object]:
+def load_table(path: Path | str, overrides: Sequence[str]) -> dict[str, object]:
     """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
 
     Raises:

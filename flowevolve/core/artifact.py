@@ -10,12 +10,11 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal
 
 from flowevolve._util.errors import InputError
 
 ArtifactKind = Literal["prompt", "playbook", "harness", "program"]
-ARTIFACT_KINDS: tuple[ArtifactKind, ...] = get_args(ArtifactKind)
 
 
 class Artifact(Mapping[str, str]):

@@ -381,7 +381,7 @@ def _executor(dispatcher: Dispatcher, mode: Mode, flows: int | FlowBound, *, all
     return Lockstep(dispatcher, flows)
 
 
-def make_event_log(history: History | None = None) -> EventLog:
+def make_event_log(history: History | None) -> EventLog:
     """The event log of a new run or, with ``history``, of a run that goes on where the history ends."""
     if history is None:
         return EventLog(clock.now)

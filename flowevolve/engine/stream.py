@@ -23,7 +23,7 @@ from flowevolve.engine.workers import WorkerPool
 class Stream:
     """Every stage has a bounded queue and a pool of workers, which can be resized while they work."""
 
-    def __init__(self, dispatcher: Dispatcher, bound: FlowBound, *, allocated: bool = False) -> None:
+    def __init__(self, dispatcher: Dispatcher, bound: FlowBound, *, allocated: bool) -> None:
         """``allocated`` says whether a policy decides how many workers there are, within their bounds."""
         self._bound = bound
         self._allocated = allocated

@@ -72,7 +72,7 @@ def examine(
     run: str | None = None,
     before: int = sys.maxsize,
     *,
-    fields: bool = False,
+    fields: bool,
 ) -> Findings:
     """Examine a journal in which the views of its schema were created (`flowevolve.journal.views`). Its run may still
     be going on.

@@ -119,7 +119,7 @@ def bounded(ratio: float, constant: str, steps: int) -> Verdict:
     )
 
 
-def read_heights(result: JSON, tolerance: float = 0.0) -> list[float]:
+def read_heights(result: JSON, tolerance: float) -> list[float]:
     """Read heights that are not below 0, scaled so that the largest is 1; the problems' values don't depend on scale.
 
     Heights that are below 0 by no more than the tolerance count as 0.

@@ -191,7 +191,7 @@ def metric(key: str) -> MetricReader:
     return lambda metrics: metrics.get(key)
 
 
-def metric_or_mean(key: str, but: Sequence[str] = ()) -> MetricReader:
+def metric_or_mean(key: str, but: Sequence[str]) -> MetricReader:
     """Return a reader that takes the metric of this name as the score or, without one, the mean of the metrics not in
     ``but``, or else of all metrics, as in OpenEvolve.
     """
@@ -205,7 +205,7 @@ def metric_or_mean(key: str, but: Sequence[str] = ()) -> MetricReader:
     return read
 
 
-def describe_report(report: Report, quoted: int = _LONGEST) -> str:
+def describe_report(report: Report, quoted: int) -> str:
     """A report as feedback for a model: the metrics in one line, and the texts below it."""
     lines = [", ".join(f"{name} {value:.6g}" for name, value in report.metrics.items())]
     if report.failure is not None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 
-def imported_modules(folder: Path, source: str, suffix: str, hidden: Collection[str] = ()) -> dict[str, str]:
+def imported_modules(folder: Path, source: str, suffix: str, hidden: Collection[str]) -> dict[str, str]:
     """Return the texts of the folder's Python files that a program imports, directly or through others, by their paths.
 
     A package counts with all of its files. The result is empty for programs in other languages (``suffix`` is that of

@@ -38,9 +38,9 @@ def instruction_prompt(
     text: str,
     examples: Sequence[ReflectionExample],
     *,
-    others: Sequence[ShownInstruction] = (),
-    earlier: Sequence[ShownInstruction] = (),
-    advice: str = "",
+    others: Sequence[ShownInstruction],
+    earlier: Sequence[ShownInstruction],
+    advice: str,
 ) -> Prompt:
     """Ask for a better text of one component, given rollouts with the present one.
 

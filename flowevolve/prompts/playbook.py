@@ -172,7 +172,7 @@ def curate_prompt(
     lessons: Sequence[str],
     sections: Sequence[str],
     tokens: tuple[int, int],
-    diagnoses: Sequence[str] = (),
+    diagnoses: Sequence[str],
 ) -> Prompt:
     """Ask for operations that add lessons to a playbook. ``tokens``: how many it has, and how many it may have.
 

@@ -179,7 +179,7 @@ def shown_files(program: Mapping[str, str], shorten: Shorten = str) -> str:
     return "\n".join(fence(shorten(text.rstrip("\n")), name) for name, text in program.items())
 
 
-def shown_outcome(shown: ShownProgram, shorten: Shorten = str) -> str:
+def shown_outcome(shown: ShownProgram, shorten: Shorten) -> str:
     """A program's score and feedback, as all prompts show them."""
     score = shown_score(shown.score)
     feedback = shown.feedback.strip()

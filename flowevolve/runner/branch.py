@@ -18,7 +18,7 @@ FEW = 20
 """In a run with fewer candidates than this, an error about an unknown one suggests the closest, or lists them all."""
 
 
-def branch_config(directory: Path, candidate: str, overrides: Sequence[str] = ()) -> Config:
+def branch_config(directory: Path, candidate: str, overrides: Sequence[str]) -> Config:
     """The configuration of the run in a directory, with ``key=value`` overrides and a candidate's texts as the seed.
 
     The run may be going on, or have ended in any way. The new run takes over neither that run's pool nor the pool that

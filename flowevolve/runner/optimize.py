@@ -214,4 +214,4 @@ def _progress(config: Config, *, shown: bool) -> Progress:
         return Lines(lambda line: None)
     console = PlainConsole(stderr=True)
     write = partial(console.print, highlight=False, soft_wrap=True)
-    return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock, config.budget)
+    return LiveTable(console, config.budget) if console.is_terminal else lines(write, config.clock, config.budget)

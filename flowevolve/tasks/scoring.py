@@ -94,7 +94,7 @@ def stated_number(text: str) -> str:
     return found
 
 
-def stated_text(text: str, *, number: bool = False) -> str:
+def stated_text(text: str, *, number: bool) -> str:
     r"""The final answer that a text states in words: what is in the last ``<answer>`` tags, else in the last
     ``\boxed{…}``, else after the 'answer:' that decides, else the last line. If the answer may be a ``number``, the
     last number takes precedence over the last line.

@@ -211,9 +211,8 @@ class LiveTable(Progress):
     up the run.
     """
 
-    def __init__(self, console: Console, title: str, budget: Budget | None = None) -> None:
+    def __init__(self, console: Console, budget: Budget | None = None) -> None:
         super().__init__(budget)
-        self._title = title
         self._figures_lock = Lock()
         """Held while the figures change, and while the table is made from them."""
         self._live = Live(get_renderable=self._table, console=console, refresh_per_second=4)
@@ -246,7 +245,7 @@ class LiveTable(Progress):
     def _table_now(self) -> Table:
         figures = self._figures
         state = f"stopping: {figures.stopped_by()}" if figures.stopping else figures.pause() or "running"
-        table = Table(title=self._title, show_header=False, title_justify="left")
+        table = Table(show_header=False)
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_number_of_flows(figures.open_flows)} open")
         table.add_row(
             "best",

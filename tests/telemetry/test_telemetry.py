@@ -141,7 +141,7 @@ def test_where_the_last_call_was_cancelled_no_answer_is_awaited() -> None:
 
 def test_the_live_table_tells_the_time_and_of_silence_where_nothing_happens() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=140)
-    with LiveTable(console, "run") as progress:
+    with LiveTable(console) as progress:
         progress.event(some_event(0, "run.start"))
         for seconds in (1, 61):
             progress.tick(seconds, requests(12))
@@ -204,7 +204,7 @@ def test_a_paused_run_and_one_in_which_something_happens_do_not_stand_still() ->
 
 def test_the_live_table_says_what_is_waited_for() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=140)
-    with Wait("metric, train row [3]"), LiveTable(console, "run") as progress:
+    with Wait("metric, train row [3]"), LiveTable(console) as progress:
         progress.tick(40, requests(0))
     output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
     assert "nothing new for 40 s, waiting for metric, train row [3], for 0 s" in output
@@ -257,7 +257,7 @@ def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
 def drawn(events: Sequence[Event], calls: Sequence[CallRecord] = (), budget: Budget | None = None) -> str:
     """What a live table shows at the end."""
     console = Console(file=io.StringIO(), force_terminal=True, width=140)
-    with LiveTable(console, "run", budget) as progress:
+    with LiveTable(console, budget) as progress:
         for call in calls:
             progress.call(call)
         for event in events:
@@ -283,7 +283,7 @@ def test_the_live_table_may_be_drawn_in_another_thread_while_calls_finish(
 ) -> None:
     request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
     sys.setswitchinterval(1e-6)  # seconds: threads take turns within a drawing
-    progress = LiveTable(Console(file=io.StringIO(), force_terminal=True, width=140), "run")
+    progress = LiveTable(Console(file=io.StringIO(), force_terminal=True, width=140))
 
     def draw_often() -> None:
         for _ in range(20):

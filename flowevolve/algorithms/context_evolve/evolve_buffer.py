@@ -29,7 +29,7 @@ class EvolveBuffer:
     With ``failed_parents``, programs that failed may be parents too, ranked behind all that work.
     """
 
-    def __init__(self, *, described: bool = True, failed_parents: bool = False) -> None:
+    def __init__(self, *, described: bool, failed_parents: bool = False) -> None:
         self._described = described
         self._failed_parents = failed_parents
         self._order: list[Candidate] = []

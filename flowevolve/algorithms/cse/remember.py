@@ -178,14 +178,14 @@ class Learning:
     emissions: Sequence[Emit]
 
 
-def learn(learned: Learned | None, memory: Memory, context: StageContext, to: str = "compress") -> Learning:
-    """For the committing stage: what to commit with a candidate, and what to emit after that, to the stage ``to``."""
+def learn(learned: Learned | None, memory: Memory, context: StageContext) -> Learning:
+    """For the committing stage: what to commit with a candidate, and what to emit after that."""
     if learned is None:
         return Learning((), ())
     due = context.decide(CompressionDue, lambda: CompressionDue(due=memory.due(learned))).due
     return Learning(
         (learned_note(learned, memory.pool, compress=due),),
-        (Emit(Compression(), to=to),) if due else (),
+        (Emit(Compression(), to="compress"),) if due else (),
     )
 
 

@@ -57,7 +57,7 @@ async def serve_api(
     host: str,
     port: int,
     *,
-    middlewares: Sequence[Middleware] = (),
+    middlewares: Sequence[Middleware],
     more_routes: Sequence[web.RouteDef] = (),
 ) -> AsyncGenerator[str]:
     """Serve on this address behind these middlewares, and yield the API's base URL. Port 0 takes any free port.

@@ -140,7 +140,7 @@ class StreamEvents:
         return _event({**self._head, "choices": [{"index": 0, **choice}]})
 
 
-def embeddings_answer(reply: EmbedReply, *, base64: bool = False) -> web.Response:
+def embeddings_answer(reply: EmbedReply, *, base64: bool) -> web.Response:
     """The answer with these vectors: as lists of numbers, or their 32-bit floats in base64."""
     data: list[JSON] = [
         {"object": "embedding", "index": index, "embedding": _in_base64(vector) if base64 else list(vector)}

@@ -60,7 +60,7 @@ def is_whole(reply: str, parent: Mapping[str, str], form: Form) -> bool:
     return len(fenced) > 1 and _program(before, parent) == _program(answer, parent)
 
 
-def check_child(child: Mapping[str, str], parent: Mapping[str, str], entry: str = "") -> None:
+def check_child(child: Mapping[str, str], parent: Mapping[str, str], entry: str) -> None:
     """Check files that were changed in place.
 
     Raises:

@@ -81,7 +81,7 @@ def listed_under(text: str, *names: str) -> list[str]:
     ]
 
 
-def paragraphs_under(text: str, names: Sequence[str], others: Sequence[str] = ()) -> list[str]:
+def paragraphs_under(text: str, names: Sequence[str], others: Sequence[str]) -> list[str]:
     """The paragraph below each line that has nothing but one of the names, as one line.
 
     It ends at the next heading, and at the next field whose name is one of ``names`` or ``others``.

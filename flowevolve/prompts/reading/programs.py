@@ -87,7 +87,7 @@ def read_whole(answer: str, parent: Mapping[str, str]) -> ReadProgram:
     return ReadProgram(files, tuple(left_out))
 
 
-def read_program_text(answer: str, language: str = "") -> str:
+def read_program_text(answer: str, language: str) -> str:
     """The program in a reply whose parent is not known.
 
     Raises:

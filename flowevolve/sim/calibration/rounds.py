@@ -105,6 +105,7 @@ class Texts:
 
 
 _TASK = "Go on with this chronicle in a thousand words."
+_TIMEOUT_SECONDS = 120.0
 
 
 class AskedServer:
@@ -116,12 +117,11 @@ class AskedServer:
         OverloadedError: (every method) if it says that this is too much.
     """
 
-    def __init__(self, transport: Transport, model: str, timeout: float = 120.0) -> None:
+    def __init__(self, transport: Transport, model: str) -> None:
         self.requests = 0
         self.usage = Usage()
         self._transport = transport
         self._model = model
-        self._timeout = timeout
         self._extra = TO_THE_END
 
     async def together(self, asks: Sequence[Ask]) -> Round:
@@ -148,7 +148,7 @@ class AskedServer:
     async def _chat(self, ask: Ask, extra: Mapping[str, JSON]) -> ChatReply:
         request = ChatRequest(self._model, (Message("user", ask.prompt),), max_tokens=ask.tokens, extra=extra)
         try:
-            return await self._transport.chat(request, timeout=self._timeout)
+            return await self._transport.chat(request, timeout=_TIMEOUT_SECONDS)
         except OverloadedError:
             raise
         except RefusedError as error:
