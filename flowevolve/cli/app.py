@@ -104,20 +104,20 @@ def run_command(
     verbose: Verbose = False,
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice cuts it off, thrice ends the process."""
-    from flowevolve.cli.runs import failure_as_json, fresh_directory, load, output, show, title
+    from flowevolve.cli.runs import failure_as_json, fresh_directory, load, make_output, show, title
     from flowevolve.runner.run import run
 
     show_logs(verbose=verbose)
-    told = output(as_json=as_json)
-    with failure_as_json(told, out):
-        settings = load(config, [*(overrides or ()), *_start(start), *_watched(watch)], told.say)
-    with fresh_directory(config) if out is None else nullcontext(out) as directory, failure_as_json(told, directory):
-        told.say(title(settings))
+    output = make_output(as_json=as_json)
+    with failure_as_json(output, out):
+        settings = load(config, [*(overrides or ()), *_start(start), *_watched(watch)], output.say)
+    with fresh_directory(config) if out is None else nullcontext(out) as directory, failure_as_json(output, directory):
+        output.say(title(settings))
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
             return await run(settings, out=directory, events=events, watchers=watchers, side_task=side_task)
 
-        show(go, settings, directory, metrics_port, told)
+        show(go, settings, directory, metrics_port, output)
 
 
 def _watched(wanted: bool) -> list[str]:
@@ -144,16 +144,16 @@ def resume_command(
     verbose: Verbose = False,
 ) -> None:
     """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
-    from flowevolve.cli.runs import added_times, failure_as_json, output, show, title
+    from flowevolve.cli.runs import added_times, failure_as_json, make_output, show, title
     from flowevolve.config.run import parse_recorded, with_overrides
     from flowevolve.journal.reading import RecordedRun
     from flowevolve.runner.overview import with_raised_limits
     from flowevolve.runner.resume import resume
 
     show_logs(verbose=verbose)
-    told = output(as_json=as_json)
+    output = make_output(as_json=as_json)
     changes = [*(overrides or ()), *_watched(watch)]
-    with failure_as_json(told, directory):
+    with failure_as_json(output, directory):
         with RecordedRun(directory) as recorded:
             settings = parse_recorded(recorded.config, f"{directory}/config.toml")
             start = recorded.start
@@ -161,17 +161,17 @@ def resume_command(
             changed = with_overrides(settings, changes)
             shown = with_raised_limits(changed, recorded)
         if start is None or not start.given:  # else it can only be resumed from Python
-            told.say(f"going on with {directory}: {title(settings, task)}")
+            output.say(f"going on with {directory}: {title(settings, task)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
-            def note(said: str) -> None:
-                told.say(f"note: {said}")
+            def note(text: str) -> None:
+                output.say(f"note: {text}")
 
             return await resume(directory, changes=changes, note=note, watchers=watchers, side_task=side_task)
 
-        for said in added_times(changed, changes):
-            told.say(f"note: {said}")
-        show(go, shown, directory, metrics_port, told)
+        for text in added_times(changed, changes):
+            output.say(f"note: {text}")
+        show(go, shown, directory, metrics_port, output)
 
 
 def replay_command(
@@ -218,7 +218,7 @@ def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verb
     settings = load(config, overrides or ())
 
     async def go() -> None:
-        task = await check(settings, note=lambda said: print_plain(f"note: {said}"))
+        task = await check(settings, note=lambda message: print_plain(f"note: {message}"))
         data = task.data
         if isinstance(task, ProgramTask):
             print_plain(f"{task.name}: {counted(len(data.val), 'case')}")
@@ -374,12 +374,12 @@ def _exit_code() -> int:
 
 def _explain(error: _Misuse) -> None:
     """Say in one line what is wrong with the command line, and where to look."""
-    said = error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
-    if not said or "\n" in said:  # a command without its arguments, whose help is shown
-        if said:
-            print_error(said)
+    message = error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
+    if not message or "\n" in message:  # a command without its arguments, whose help is shown
+        if message:
+            print_error(message)
         return
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", "flowevolve")
-    mark = "" if said.endswith("?") else ";"
-    print_error(f"error: {said[:1].lower()}{said[1:]}{mark} see: {command} --help")
+    mark = "" if message.endswith("?") else ";"
+    print_error(f"error: {message[:1].lower()}{message[1:]}{mark} see: {command} --help")

@@ -34,22 +34,22 @@ def branch_command(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log what happens on standard error")] = False,
 ) -> None:
     """Begin a new run with a candidate of another one, under the same configuration, and carry it out."""
-    from flowevolve.cli.runs import failure_as_json, output, show, title
+    from flowevolve.cli.runs import failure_as_json, make_output, show, title
     from flowevolve.runner.branch import branch_config, write_branch
     from flowevolve.runner.run import run
 
     show_logs(verbose=verbose)
-    told = output(as_json=as_json)
-    with failure_as_json(told, out):
+    output = make_output(as_json=as_json)
+    with failure_as_json(output, out):
         changes = [*(overrides or ()), *(["watch=true"] if watch else [])]
         config = branch_config(directory, candidate, changes)
         if no_start:
             write_branch(config, out)
             print_plain(f"written to {out}/config.toml; to begin the run: flowevolve resume {out}")
             return
-        told.say(f"branched off {candidate} of {directory}: {title(config)}")
+        output.say(f"branched off {candidate} of {directory}: {title(config)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
             return await run(config, out=out, watchers=watchers, side_task=side_task)
 
-        show(go, config, out, None, told)
+        show(go, config, out, None, output)

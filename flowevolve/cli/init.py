@@ -60,91 +60,91 @@ def init_command(
         raise InputError("init: --rows is for a prompt, and --program for a program; give one of the two")
     if (program is not None and kind is Evolves.prompt) or (rows is not None and kind is Evolves.program):
         raise InputError(f"init: --kind {kind} and {'--program' if program else '--rows'} don't go together")
-    told = Wish(rows=rows, input=shown, answer=answer, prompt=prompt, program=program, model=model, url=url)
-    told = replace(told, algorithm=algorithm, kind="program" if program or kind is Evolves.program else "prompt")
+    wish = Wish(rows=rows, input=shown, answer=answer, prompt=prompt, program=program, model=model, url=url)
+    wish = replace(wish, algorithm=algorithm, kind="program" if program or kind is Evolves.program else "prompt")
     if sys.stdin.isatty():
-        told = _asked(told, asks_kind=kind is None and rows is None and program is None, budget=budget)
+        wish = _asked(wish, asks_kind=kind is None and rows is None and program is None, budget=budget)
     else:
-        told = replace(told, budget=budget or BUDGET)
-    for path in write_starter(folder, told):
+        wish = replace(wish, budget=budget or BUDGET)
+    for path in write_starter(folder, wish):
         print_plain(f"written: {path}")
-    _print_what_to_know(told)
-    _print_next_steps(told, folder)
+    _print_what_to_know(wish)
+    _print_next_steps(wish, folder)
 
 
-def _print_what_to_know(told: Wish) -> None:
+def _print_what_to_know(wish: Wish) -> None:
     """Print what the model is shown of rows, and which model it is."""
     from flowevolve.cli.starter import TASK, find_columns
 
-    if told.rows is not None:
-        shown, answer = find_columns(told)
+    if wish.rows is not None:
+        shown, answer = find_columns(wish)
         print_plain(f"the model is shown {shown!r} of a row, and {answer!r} is the right answer: see {TASK}")
-    elif told.kind == "prompt":
+    elif wish.kind == "prompt":
         print_plain("the rows are a sample; to begin with your own: flowevolve init --rows FILE --prompt TEXT")
-    if told.model is None:
+    if wish.model is None:
         print_plain(
-            "the model is simulated" + (" and knows nothing of your rows, so scores mean nothing" if told.rows else "")
+            "the model is simulated" + (" and knows nothing of your rows, so scores mean nothing" if wish.rows else "")
         )
-    elif told.url is None:
+    elif wish.url is None:
         print_plain("the key for OpenAI's server is read from the environment variable OPENAI_API_KEY")
 
 
-def _print_next_steps(told: Wish, folder: Path) -> None:
+def _print_next_steps(wish: Wish, folder: Path) -> None:
     from flowevolve.cli.starter import CONFIG, SCORING, program_entry
 
-    if told.program is not None:
-        entry = program_entry(told.program)
+    if wish.program is not None:
+        entry = program_entry(wish.program)
         cases = f", and in {CONFIG} the cases that {entry.name} is called with" if entry.needed else ""
         print_plain(f"to fill in: in {SCORING} what a result is worth{cases}")
-    if told.budget_unit == "dollars":
-        print_plain(f"to fill in: in {CONFIG} what {told.model} costs, as the budget is in dollars")
+    if wish.budget_unit == "dollars":
+        print_plain(f"to fill in: in {CONFIG} what {wish.model} costs, as the budget is in dollars")
     steps = [] if folder == Path() else [f"cd {folder}"]
-    steps += [] if told.model is None else [f"flowevolve check {CONFIG}"]
+    steps += [] if wish.model is None else [f"flowevolve check {CONFIG}"]
     print_plain(f"next: {' && '.join([*steps, f'flowevolve run {CONFIG}'])}")
 
 
-def _asked(told: Wish, *, asks_kind: bool, budget: str | None) -> Wish:
+def _asked(wish: Wish, *, asks_kind: bool, budget: str | None) -> Wish:
     """The wish, completed by asking for what the flags leave open."""
     from flowevolve.cli.starter import BUDGET, PROMPT, check_rows, program_entry, read_budget
 
     if asks_kind:
-        kind = _ask("What is to get better: a prompt or a program?", "prompt", lambda said: Evolves(said).value)
-        told = replace(told, kind="program" if kind == "program" else "prompt")
-    if told.kind == "prompt" and told.rows is None:
+        kind = _ask("What is to get better: a prompt or a program?", "prompt", lambda typed: Evolves(typed).value)
+        wish = replace(wish, kind="program" if kind == "program" else "prompt")
+    if wish.kind == "prompt" and wish.rows is None:
 
-        def with_rows(said: str) -> Wish:
-            wish = replace(told, rows=Path(said) if said else None)
-            if said:
-                check_rows(wish)
-            return wish
+        def with_rows(typed: str) -> Wish:
+            completed = replace(wish, rows=Path(typed) if typed else None)
+            if typed:
+                check_rows(completed)
+            return completed
 
-        told = _ask("File with rows, .csv, .jsonl or .parquet (none: a sample)", "", with_rows)
-    if told.rows is not None and told.prompt is None:
-        told = replace(told, prompt=_ask("The prompt to begin with", PROMPT, str))
-    if told.kind == "program" and told.program is None:
+        wish = _ask("File with rows, .csv, .jsonl or .parquet (none: a sample)", "", with_rows)
+    if wish.rows is not None and wish.prompt is None:
+        wish = replace(wish, prompt=_ask("The prompt to begin with", PROMPT, str))
+    if wish.kind == "program" and wish.program is None:
 
-        def with_program(said: str) -> Wish:
-            if said:
-                program_entry(Path(said))
-            return replace(told, program=Path(said) if said else None)
+        def with_program(typed: str) -> Wish:
+            if typed:
+                program_entry(Path(typed))
+            return replace(wish, program=Path(typed) if typed else None)
 
-        told = _ask("Python program to begin with (none: a sample)", "", with_program)
-    if told.model is None:
-        told = replace(told, model=_ask("Model, such as gpt-5-mini (none: simulated, without a key)", "", str) or None)
-        if told.model is not None and told.url is None:
-            told = replace(
-                told, url=_ask("Its server, such as http://localhost:8000/v1 (none: OpenAI's)", "", str) or None
+        wish = _ask("Python program to begin with (none: a sample)", "", with_program)
+    if wish.model is None:
+        wish = replace(wish, model=_ask("Model, such as gpt-5-mini (none: simulated, without a key)", "", str) or None)
+        if wish.model is not None and wish.url is None:
+            wish = replace(
+                wish, url=_ask("Its server, such as http://localhost:8000/v1 (none: OpenAI's)", "", str) or None
             )
     if budget is None:
-        budget = _ask("Budget", BUDGET, lambda said: " ".join(reversed(read_budget(said))))
-    return replace(told, budget=budget)
+        budget = _ask("Budget", BUDGET, lambda typed: " ".join(reversed(read_budget(typed))))
+    return replace(wish, budget=budget)
 
 
 def _ask(question: str, default: str, read: Callable[[str], T]) -> T:
     """Ask until the answer can be read."""
     while True:
-        said = typer.prompt(question, default=default, show_default=bool(default))
+        typed = typer.prompt(question, default=default, show_default=bool(default))
         try:
-            return read(said.strip())
+            return read(typed.strip())
         except (InputError, ValueError) as error:
             print_error(f"{error}")

@@ -62,7 +62,7 @@ def plan_command(
         print_json(found.to_json())
         return
     console.print(_table(found))
-    for line in _said(found):
+    for line in _report(found):
         print_plain(line)
 
 
@@ -117,7 +117,7 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def _said(found: Forecasts) -> Iterator[str]:
+def _report(found: Forecasts) -> Iterator[str]:
     from flowevolve.runner.forecast.limits import ABOUT
 
     for limit in dict.fromkeys(row.limit for row in found.rows):

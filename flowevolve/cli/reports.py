@@ -85,8 +85,8 @@ def _write_figures(directories: Sequence[Path], folder: Path) -> list[str]:
 
     written = write_figures(directories, folder)
     names = ", ".join(dict.fromkeys(file.stem for file in written.files))
-    told = [f"its figures, as SVG, PDF and PNG: {names} in {folder}"] if names else []
-    return told + [f"the figure {name} was not written, because {why}" for name, why in written.empty.items()]
+    lines = [f"its figures, as SVG, PDF and PNG: {names} in {folder}"] if names else []
+    return lines + [f"the figure {name} was not written, because {why}" for name, why in written.empty.items()]
 
 
 def status_command(
@@ -115,8 +115,8 @@ def status_command(
     elif overviews:
         _print_rows([_status_row(each) for each in overviews])
         for each in overviews:
-            for said in filter(None, [each.failed_by, each.how_many_failed, *each.poor_replies]):
-                print_plain(f"{each.path}: {said}")
+            for line in filter(None, [each.failed_by, each.how_many_failed, *each.poor_replies]):
+                print_plain(f"{each.path}: {line}")
     elif every:
         print_plain(f"there are no runs in {', '.join(map(str, directories or [RUNS]))}")
     if left_out and not every:  # those were named
@@ -160,7 +160,7 @@ def _readable(paths: Sequence[Path], left_out: list[InputError]) -> Iterator[Ove
 def _status_row(overview: Overview) -> tuple[str, ...]:
     return (
         str(overview.path),
-        _said(overview.state, overview.lull),
+        _state_in_words(overview.state, overview.lull),
         f"best {score_said(overview.best_score)}",
         f"{overview.proposals} proposals",
         _time(overview.wall_seconds),
@@ -195,10 +195,10 @@ def _interval(overview: Overview) -> Interval | None:
 
 
 def _unfinished_json(overview: Overview, best: BestFound | None) -> dict[str, object]:
-    told = overview.to_json(None if best is None else best.interval)
-    if best is not None and isinstance(told["best"], dict):
-        told["best"]["components"] = dict(best.components)
-    return told
+    table = overview.to_json(None if best is None else best.interval)
+    if best is not None and isinstance(table["best"], dict):
+        table["best"]["components"] = dict(best.components)
+    return table
 
 
 def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
@@ -208,7 +208,7 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     from rich.text import Text
 
     hint = f"; to go on: {overview.hint}" if overview.hint else ""
-    print_plain(f"unfinished: this run {_said(_UNFINISHED[overview.state], overview.lull)}{hint}")
+    print_plain(f"unfinished: this run {_state_in_words(_UNFINISHED[overview.state], overview.lull)}{hint}")
     config, llm = overview.config, overview.llm
     head = Table(show_header=False, box=None, pad_edge=False)
     head.add_row("run", f"{config.algorithm.name} ({config.algorithm.mode}) on {overview.task}, {config.llm.backend}")
@@ -221,8 +221,8 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     head.add_row("LLM", f"{llm.requests} requests ({llm.failed} failed), {overview.tokens:,} tokens")
     if llm.dollars:
         head.add_row("cost", f"{llm.dollars:.4f} dollars")
-    for said in overview.poor_replies:
-        head.add_row("take care", said)
+    for line in overview.poor_replies:
+        head.add_row("take care", line)
     head.add_row("time", _time(overview.wall_seconds))
     if overview.used:
         head.add_row("budget", overview.used)
@@ -237,7 +237,7 @@ def _print_rows(rows: Sequence[Sequence[str]]) -> None:
         print_plain(line)
 
 
-def _said(state: str, lull: str) -> str:
+def _state_in_words(state: str, lull: str) -> str:
     return f"{state}, {lull}" if lull else state
 
 

@@ -57,18 +57,18 @@ class Output:
         self.console.print(line, highlight=False, soft_wrap=True)
 
 
-def output(*, as_json: bool) -> Output:
+def make_output(*, as_json: bool) -> Output:
     """With ``as_json`` standard output is for one JSON object, and all else goes to standard error."""
     return Output(PlainConsole(stderr=True) if as_json else console, as_json)
 
 
 @contextmanager
-def failure_as_json(told: Output, directory: Path | None) -> Iterator[None]:
+def failure_as_json(output: Output, directory: Path | None) -> Iterator[None]:
     """A block whose failure is also reported in the JSON object, if one is to be printed."""
     try:
         yield
     except FlowevolveError as error:
-        if told.as_json:
+        if output.as_json:
             named = None if directory is None else str(directory)
             print_json({"directory": named, "state": "failed", "exit_code": error.exit_code, "error": str(error)})
         raise
@@ -104,29 +104,29 @@ def show(
     config: Config,
     directory: Path,
     metrics_port: int | None,
-    told: Output,
+    output: Output,
 ) -> None:
     """Carry out a run, and show its progress and its result."""
     progress: Progress = (
-        LiveTable(told.console, config.budget)
-        if told.console.is_terminal
-        else lines(told.say, config.clock, config.budget)
+        LiveTable(output.console, config.budget)
+        if output.console.is_terminal
+        else lines(output.say, config.clock, config.budget)
     )
     metrics, traffic = Metrics(), TrafficMetrics()
     metrics.registry.register(traffic)
 
     def tell_server(change: ServerChange) -> None:
-        told.say(f"{change.url}: {change.detail}")
+        output.say(f"{change.url}: {change.detail}")
 
     def tell_page(address: str) -> None:
-        told.say(f"the live page: {address}")
+        output.say(f"the live page: {address}")
 
     watchers = Watchers(
         (progress.event, log_event, metrics.event),
         (metrics.call, progress.call),
         (tell_server,),
         (traffic.watch,),
-        (told.say,),
+        (output.say,),
         (tell_page,),
         (progress.tick,) if config.clock == "real" else (),
     )
@@ -136,12 +136,12 @@ def show(
             result = clock.run(interruptible, clock=config.clock)
         except EngineError:
             if (directory / RESULT).is_file():
-                told.say(f"once that is mended, to go on: flowevolve resume {directory}")
+                output.say(f"once that is mended, to go on: flowevolve resume {directory}")
             raise
-    _tell_end(result, config, directory, told)
+    _tell_end(result, config, directory, output)
 
 
-def _tell_end(result: Result | None, config: Config, directory: Path, told: Output) -> None:
+def _tell_end(result: Result | None, config: Config, directory: Path, output: Output) -> None:
     """Print the result of a run, and end with its exit code; ``result`` is None if it was cut off.
 
     Raises:
@@ -149,18 +149,18 @@ def _tell_end(result: Result | None, config: Config, directory: Path, told: Outp
     """
     code = INTERRUPTED.exit_code if result is None else result.report.stop_reason.exit_code
     unanswered = None if result is None else unanswered_error(result, config)
-    if told.as_json:
+    if output.as_json:
         if unanswered is not None:
             raise unanswered
         print_json(_as_json(result, directory, code))
     elif result is None:
-        told.say(_how_to_go_on(directory))
+        output.say(_how_to_go_on(directory))
     else:
         console.print(summarize(result.to_json()))
-        told.say(_page_of(directory))
-        told.say(f"written to {directory}")
+        output.say(_page_of(directory))
+        output.say(f"written to {directory}")
         if code:
-            told.say(f"to go on: flowevolve resume {directory}")
+            output.say(f"to go on: flowevolve resume {directory}")
         if unanswered is not None:
             raise unanswered
     if code:

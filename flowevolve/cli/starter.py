@@ -95,22 +95,22 @@ def write_starter(folder: Path, wish: Wish) -> list[Path]:
     return written
 
 
-def read_budget(said: str) -> tuple[str, str]:
+def read_budget(typed: str) -> tuple[str, str]:
     """The limit and the amount of a budget such as "10 minutes".
 
     Raises:
         InputError: if it can't be read.
     """
-    amount = said.strip().lower()
+    amount = typed.strip().lower()
     found = _AMOUNT.fullmatch(f"{amount[1:]} dollars" if amount.startswith("$") else amount)
     units = [name for name in Budget.model_fields if name != "target_score"]
     if found is None:
         raise InputError(
-            f"--budget {said!r} can't be read; give a number and a unit, such as '10 minutes' or '200 proposals'"
+            f"--budget {typed!r} can't be read; give a number and a unit, such as '10 minutes' or '200 proposals'"
         )
     amount, unit = found[1], found[2] if found[2].endswith("s") else f"{found[2]}s"
     if unit not in units:
-        raise InputError(f"--budget {said!r}: unknown limit {unit!r}; {did_you_mean(unit, units)}")
+        raise InputError(f"--budget {typed!r}: unknown limit {unit!r}; {did_you_mean(unit, units)}")
     validated(Budget, {unit: float(amount) if "." in amount else int(amount)}, "--budget")
     return unit, amount
 
@@ -165,9 +165,11 @@ def _prompt_files(folder: Path, wish: Wish) -> dict[str, str]:
     check_rows(wish)
     shown, answer = find_columns(wish)
     place = str(wish.rows.resolve().relative_to(folder.resolve())) if _is_in(wish.rows, folder) else wish.rows.name
-    told = {"rows": place, "input": shown, "answer": answer, "prompt": wish.prompt or PROMPT}
+    texts = {"rows": place, "input": shown, "answer": answer, "prompt": wish.prompt or PROMPT}
     return {
-        TASK: _filled("rows_task.py.txt", **{name: json.dumps(text, ensure_ascii=False) for name, text in told.items()})
+        TASK: _filled(
+            "rows_task.py.txt", **{name: json.dumps(text, ensure_ascii=False) for name, text in texts.items()}
+        )
     }
 
 
@@ -221,7 +223,7 @@ def _config(wish: Wish) -> str:
         task=_task_section(wish),
         llm=_llm_section(wish, prices=unit == "dollars"),
         budget=f"{unit} = {amount}",
-        limits="\n".join(f"# {said}" for name, said in LIMITS.items() if name != unit),
+        limits="\n".join(f"# {text}" for name, text in LIMITS.items() if name != unit),
     )
 
 

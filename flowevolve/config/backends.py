@@ -39,8 +39,8 @@ def known_backend(name: str) -> str:
         return name
     names = BACKENDS.names()
     if name in WITH_OPENAIS_API and name not in names:
-        said = "a server of {name} has OpenAI's API; set backend to 'openai', and base_url to the server's address"
-        raise PydanticCustomError("unknown", said, {"name": repr(name)})
+        message = "a server of {name} has OpenAI's API; set backend to 'openai', and base_url to the server's address"
+        raise PydanticCustomError("unknown", message, {"name": repr(name)})
     if name not in names:
         raise PydanticCustomError(
             "unknown", "unknown backend {name}; {hint}", {"name": repr(name), "hint": did_you_mean(name, names)}

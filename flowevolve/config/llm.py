@@ -58,10 +58,10 @@ def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return settings
 
 
-def _azure_version(said: str) -> str:
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}(-preview)?", said, re.ASCII):
+def _azure_version(version: str) -> str:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}(-preview)?", version, re.ASCII):
         raise ValueError("a version of Azure's API is a date, such as 2024-10-21 or 2024-10-01-preview")
-    return said
+    return version
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]

@@ -123,9 +123,9 @@ def _settings(llm: LLMSettings, name: str, role: RoleSettings) -> ResolvedRole:
     return ResolvedRole(models, role.concurrency, role.bandit)
 
 
-def _with(llm: LLMSettings, said: ModelSettings) -> LLMSettings:
-    """The section, overridden by the settings that ``said`` gives."""
-    given = {name: value for name in ModelSettings.model_fields if (value := getattr(said, name)) is not None}
+def _with(llm: LLMSettings, settings: ModelSettings) -> LLMSettings:
+    """The section, overridden by those of the ``settings`` that are given."""
+    given = {name: value for name in ModelSettings.model_fields if (value := getattr(settings, name)) is not None}
     for first, second in _ONE_OF:
         if first in given or second in given:
             given = {second: None, **given}

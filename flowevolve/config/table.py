@@ -28,16 +28,16 @@ def load_table(path: Path | str, overrides: Sequence[str]) -> dict[str, object]:
     return table
 
 
-def override(table: dict[str, object], said: str) -> None:
+def override(table: dict[str, object], assignment: str) -> None:
     """Set one ``key=value`` in a table. The value is read as TOML or else as plain text; ``null`` removes the key.
 
     Raises:
-        InputError: if ``said`` does not have this form, or the key treats a value as a section.
+        InputError: if ``assignment`` does not have this form, or the key treats a value as a section.
     """
-    key, equals, text = said.partition("=")
+    key, equals, text = assignment.partition("=")
     path = key.strip().split(".")
     if not equals or not all(path):
-        raise InputError(f"--set {said}: give a setting and its value, such as --set budget.minutes=10")
+        raise InputError(f"--set {assignment}: give a setting and its value, such as --set budget.minutes=10")
     try:
         value: object = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -46,7 +46,7 @@ def override(table: dict[str, object], said: str) -> None:
     for name in path[:-1]:
         following = inner.setdefault(name, {})
         if not isinstance(following, dict):
-            raise InputError(f"--set {said}: {name!r} has a value, and is not a section of settings")
+            raise InputError(f"--set {assignment}: {name!r} has a value, and is not a section of settings")
         inner = following
     if text.strip() == "null":
         inner.pop(path[-1], None)

@@ -68,10 +68,10 @@ class Worker:
         if isinstance(error, TimeoutError):
             return f"it was not ready after {START_SECONDS:g} s; the machine may be too busy"
         output.seek(0)
-        said = " ".join(output.read().decode("utf-8", "replace").split())[-_SAID:] or "it gave no reason"
+        reason = " ".join(output.read().decode("utf-8", "replace").split())[-_SAID:] or "it gave no reason"
         if self._isolated:
-            return f"{said}; allow it here, or {isolation.RISK}"
-        return f"{said}; it has to be allowed to start processes, and needs space in the temporary folder"
+            return f"{reason}; allow it here, or {isolation.RISK}"
+        return f"{reason}; it has to be allowed to start processes, and needs space in the temporary folder"
 
     def run(self, request: Request, channel: Sequence[int] = ()) -> Outcome | None:
         """Run one program to its end; None if the sandbox itself ended, during the run or before.

@@ -55,9 +55,9 @@ class Classification:
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         text = "\n".join(str(example.data[field]) for field in self._text_fields)
         output = await llm([Message("system", artifact[COMPONENT]), Message("user", text)])
-        gold, said = str(example.data[self._label_field]), stated_label(output, self.labels)
-        right = said == gold
-        found = f"the label was {said!r}" if said is not None else "no single label could be read from the answer"
+        gold, stated = str(example.data[self._label_field]), stated_label(output, self.labels)
+        right = stated == gold
+        found = f"the label was {stated!r}" if stated is not None else "no single label could be read from the answer"
         feedback = f"{'Right' if right else 'Wrong'}: {found}; the right one is {gold!r}."
         call = Call(COMPONENT, {"text": text}, output)
         return Rollout(example.id, output, Score(float(right), feedback, passed=right), (call,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import reprlib
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from math import isfinite, isnan
 from typing import Any, Literal
@@ -64,13 +64,13 @@ class FunctionErrors:
             error = error.exceptions[0]
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-        said = f"{type(error).__name__}: {error}{where}"
-        return self.failed(said, example, place, of_seed=of_seed, cause=error)
+        problem = f"{type(error).__name__}: {error}{where}"
+        return self.failed(problem, example, place, of_seed=of_seed, cause=error)
 
     def failed(
-        self, said: str, example: Example, place: str, *, of_seed: bool, cause: Exception | None = None
+        self, problem: str, example: Example, place: str, *, of_seed: bool, cause: Exception | None = None
     ) -> Score:
-        """Return the score of a row on which the function has failed in the way that ``said`` names.
+        """Return the score of a row on which the function has failed in the way that ``problem`` names.
 
         A function is considered broken only if it has failed with the seed (``of_seed``), with which runs begin: in a
         resumed run, it may have worked before.
@@ -78,21 +78,22 @@ class FunctionErrors:
         Raises:
             TaskFailedError: if ``on_error`` is ``"stop"``, or the function is considered broken.
         """
-        why = f"{self._name}: {place}: {said}"
+        why = f"{self._name}: {place}: {problem}"
         if not self._counts:
             raise TaskFailedError(
-                f"{why}; {row_said(example)}; with on_error='count' such rows score 0 instead"
+                f"{why}; {row_in_words(example.data)}; with on_error='count' such rows score 0 instead"
             ) from cause
         self._failures += 1
         self._failed_on_seed |= of_seed
         if self._failed_on_seed and not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
             raise TaskFailedError(
-                f"{why}; {row_said(example)}; the {self._name} has failed on each of the first {self._failures} rows, "
-                f"so it says nothing about the prompt; {self._advice}"
+                f"{why}; {row_in_words(example.data)}; the {self._name} has failed on each of the first "
+                f"{self._failures} rows, so it says nothing about the prompt; {self._advice}"
             ) from cause
         if self._failures == 1:
             warn_user(
-                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error is 'count'"
+                f"{why}; {row_in_words(example.data)}; this row and others on which it fails score 0, as on_error is "
+                "'count'"
             )
         return Score(0.0, why, passed=False, failure=why)
 
@@ -106,7 +107,9 @@ class Judge:
 
     def __init__(self, metric: Metric[Any], on_error: OnError) -> None:
         if inspect.isclass(metric) or not callable(metric):
-            raise InputError(f"metric is {said(metric)}; give a function of a row and an output that returns a score")
+            raise InputError(
+                f"metric is {value_in_words(metric)}; give a function of a row and an output that returns a score"
+            )
         check_arity(metric, "metric", "a row and an output")
         self.metric = metric
         self._errors = FunctionErrors("metric", _ADVICE, on_error)
@@ -130,7 +133,7 @@ class Judge:
             with Wait(f"metric, {place}"):
                 judged = await self._judged(row, output)
         except EndedInThreadError as error:
-            raise TaskFailedError(f"metric: {place}: it {error.what}; {row_said(example)}") from error.ended
+            raise TaskFailedError(f"metric: {place}: it {error.what}; {row_in_words(example.data)}") from error.ended
         except FlowevolveError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
@@ -178,8 +181,8 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
     if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
         hint = "; did it forget to return?" if judged is None else ""
         raise _NoScoreError(
-            f"it returned {said(judged)}, but has to return a bool, a number from 0 to 1, or a tuple of such a number "
-            f"and feedback in words{hint}"
+            f"it returned {value_in_words(judged)}, but has to return a bool, a number from 0 to 1, or a tuple of such "
+            f"a number and feedback in words{hint}"
         )
     _check_number(value, str(value), place, example)
     words = feedback or f"Score: {float(value):g} of 1." + (f"\n{expected}" if expected else "")
@@ -191,17 +194,18 @@ def _check_score(score: Score, place: str, example: Example) -> None:
     _NoScoreError: if its value is NaN, or its feedback no text.
     InputError: if its value is outside of 0 to 1, or one of its metrics is no finite number.
     """
-    told: object = score.feedback
-    if not isinstance(told, str):
+    feedback: object = score.feedback
+    if not isinstance(feedback, str):
         raise _NoScoreError(
-            f"it returned a Score whose feedback is {said(told)}, but feedback has to be words, and may be empty"
+            f"it returned a Score whose feedback is {value_in_words(feedback)}, but feedback has to be words, and may "
+            "be empty"
         )
     _check_number(score.value, f"a Score whose value is {score.value}", place, example)
     for name, number in score.metrics.items():
         if not isfinite(number):
             raise InputError(
                 f"metric: {place}: it returned a Score whose metric {name!r} is {number}; leave {name!r} out of such a "
-                f"row's Score; {row_said(example)}"
+                f"row's Score; {row_in_words(example.data)}"
             )
 
 
@@ -214,15 +218,17 @@ def _check_number(value: float, returned: str, place: str, example: Example) -> 
     """
     if value < -MARGIN or value > 1 + MARGIN:
         raise InputError(
-            f"metric: {place}: it returned {returned}, but scores have to be from 0 to 1; {row_said(example)}"
+            f"metric: {place}: it returned {returned}, but scores have to be from 0 to 1; {row_in_words(example.data)}"
         )
     if isnan(value):
         raise _NoScoreError(f"it returned {returned}, but has to return a number from 0 to 1")
 
 
-def row_said(example: Example) -> str:
-    return f"the row is {reprlib.repr(dict(example.data))}"
+def row_in_words(row: Mapping[str, object]) -> str:
+    """A row on one line, with long values cut."""
+    return f"the row is {reprlib.repr(dict(row))}"
 
 
-def said(value: object) -> str:
+def value_in_words(value: object) -> str:
+    """A value that is of no use, with its type, on one line."""
     return "a class" if inspect.isclass(value) else f"{value!r:.60} ({type(value).__name__})"

@@ -19,7 +19,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import LLMError, Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
 from flowevolve.tasks.doubts import ANSWERS, warn_of_doubts
-from flowevolve.tasks.judging import FunctionErrors, Judge, Metric, OnError, check_arity, row_said, said
+from flowevolve.tasks.judging import FunctionErrors, Judge, Metric, OnError, check_arity, row_in_words, value_in_words
 from flowevolve.tasks.rows import GivenRow, Rows, RowType, given_rows, plain_row
 from flowevolve.tasks.template import Template
 from flowevolve.tasks.trial import Trial
@@ -173,7 +173,7 @@ class MetricTask:
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
             raise InputError(
-                f"program: {place}: it returned {said(output)}, but has to return the output, which is a text"
+                f"program: {place}: it returned {value_in_words(output)}, but has to return the output, which is a text"
             )
         self._errors.worked()
         expected = self._expected(example)
@@ -222,7 +222,7 @@ class MetricTask:
             if names and not any(str(example.data[name]).strip() for name in names):
                 raise InputError(
                     f"{place}: the model would be shown nothing, as all columns that input= names are empty; "
-                    f"{row_said(example)}; leave this row out, or let input= name more columns"
+                    f"{row_in_words(example.data)}; leave this row out, or let input= name more columns"
                 )
 
 
@@ -244,7 +244,9 @@ def _components(prompt: object) -> Mapping[str, str]:
             return Artifact(prompt).components
         except InputError as error:
             raise InputError(f"prompt: {error}") from None
-    raise InputError(f"prompt is {said(prompt)}; give a text, the Path of a file, or texts by the names of components")
+    raise InputError(
+        f"prompt is {value_in_words(prompt)}; give a text, the Path of a file, or texts by the names of components"
+    )
 
 
 def _is_file(text: str) -> bool:
@@ -265,7 +267,9 @@ def _template(given: str | None, columns: Sequence[str]) -> Template:
             )
         return Template(f"{{{candidates[0]}}}", columns)
     if not isinstance(given, str):
-        raise InputError(f'input is {said(given)}; give a text with columns in braces, such as "{{question}}"')
+        raise InputError(
+            f'input is {value_in_words(given)}; give a text with columns in braces, such as "{{question}}"'
+        )
     return Template(given, columns)
 
 
@@ -288,7 +292,9 @@ def _check_program(program: Program[Any], given: str | None) -> None:
     if given is not None:
         raise InputError("input: a program asks the model itself; leave out input= or program=")
     if not inspect.iscoroutinefunction(program):
-        raise InputError(f"program is {said(program)}; give an async function: async def program(row, ask): …")
+        raise InputError(
+            f"program is {value_in_words(program)}; give an async function: async def program(row, ask): …"
+        )
     check_arity(program, "program", "a row and ask")
 
 

@@ -54,11 +54,11 @@ def exact_match(answer: str, gold: str) -> bool:
 
 def token_f1(answer: str, gold: str) -> float:
     """The harmonic mean of precision and recall of normalized tokens. Yes, no and 'noanswer' match only themselves."""
-    said, expected = normalized(answer), normalized(gold)
+    stated, expected = normalized(answer), normalized(gold)
     closed = {"yes", "no", "noanswer"}
-    if said != expected and (said in closed or expected in closed):
+    if stated != expected and (stated in closed or expected in closed):
         return 0.0
-    tokens, wanted = said.split(), expected.split()
+    tokens, wanted = stated.split(), expected.split()
     if not tokens or not wanted:
         return float(tokens == wanted)
     common = sum((Counter(tokens) & Counter(wanted)).values())

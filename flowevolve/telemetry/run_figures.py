@@ -74,12 +74,12 @@ class ProgressFigures:
 
     def stopped_by(self) -> str:
         """Why the run is stopping, in words."""
-        said = stopped_by(self.stopping or "", self.perfect)
+        sentence = stopped_by(self.stopping or "", self.perfect)
         if self.stopping != UNPRODUCTIVE or self.perfect or not self._closed_at:
-            return said
+            return sentence
         ((stage, count),) = self._closed_at.most_common(1)
         most = 2 * count > self._closed_at.total()
-        return f"{said}, {f'most of which ended at {stage!r}' if most else 'which ended at several stages'}"
+        return f"{sentence}, {f'most of which ended at {stage!r}' if most else 'which ended at several stages'}"
 
     def pause(self) -> str:
         """For how long the run has been paused, in words; empty if it is not."""

@@ -15,9 +15,9 @@ from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 from pydantic import TypeAdapter
 
 from flowevolve._util.errors import InputError, TaskFailedError, one_line
-from flowevolve.compat.dspy.judging import checked, row_said
+from flowevolve.compat.dspy.judging import checked
 from flowevolve.compat.gepa.identity import digests_of_settings
-from flowevolve.tasks.judging import FAILURES_BEFORE_GIVING_UP
+from flowevolve.tasks.judging import FAILURES_BEFORE_GIVING_UP, row_in_words
 
 RAISED = FailedPrediction("the program raised an exception")
 """Used in place of the prediction of a program that raised an exception."""
@@ -107,7 +107,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         except Exception as error:
             raise TaskFailedError(
                 f"the program or the metric failed on each of the first {self._failures} rows, so there is nothing to "
-                f"learn from; the last error was {type(error).__name__}: {one_line(error)}; {row_said(row)}"
+                f"learn from; the last error was {type(error).__name__}: {one_line(error)}; {row_in_words(dict(row))}"
             ) from error
         self._worked = True
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import reprlib
 from collections.abc import Callable
 from functools import wraps
 from math import inf, isnan
@@ -12,7 +11,7 @@ from numbers import Real
 from dspy import Example, Prediction
 
 from flowevolve._util.errors import InputError
-from flowevolve.tasks.judging import said
+from flowevolve.tasks.judging import row_in_words, value_in_words
 from flowevolve.tasks.rows import Scalar
 
 Metric = Callable[..., float | Prediction]
@@ -31,18 +30,17 @@ def checked(metric: Metric, refuse: Callable[[InputError], None]) -> Metric:
         if not isinstance(score, Real) or isnan(score) or score == inf:
             if inspect.iscoroutine(given):
                 given.close()  # otherwise Python warns that it was never awaited
-            what = f"a Prediction whose score is {said(score)}" if isinstance(given, Prediction) else said(score)
+            what = (
+                f"a Prediction whose score is {value_in_words(score)}"
+                if isinstance(given, Prediction)
+                else value_in_words(score)
+            )
             error = InputError(
                 f"metric returned {what}, but has to return a number, or a dspy.Prediction with a score and feedback; "
-                f"{row_said(example)}"
+                f"{row_in_words(dict(example))}"
             )
             refuse(error)
             raise error
         return given
 
     return judge
-
-
-def row_said(example: Example) -> str:
-    """A row in words, on one line."""
-    return f"the row is {reprlib.repr(dict(example))}"

@@ -23,7 +23,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.compat.dspy.adapter import ProgramAdapter
 from flowevolve.compat.gepa import optimize
-from flowevolve.tasks.judging import said
+from flowevolve.tasks.judging import value_in_words
 
 MINIBATCH = 3
 """The assumed size of a minibatch if it is not set, because a batch sampler may decide it."""
@@ -237,7 +237,7 @@ def _components(student: Module) -> dict[str, str]:
         InputError: if it has none.
     """
     if not isinstance(student, Module):
-        raise InputError(f"student is {said(student)}; give an object of a class of dspy.Module")
+        raise InputError(f"student is {value_in_words(student)}; give an object of a class of dspy.Module")
     texts: dict[str, str] = {name: each.signature.instructions for name, each in student.named_predictors()}
     texts |= {path: flex.module_src for path, flex in enumerate_flex_submodules(student).items()}
     if not texts:

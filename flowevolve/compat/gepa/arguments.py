@@ -35,7 +35,7 @@ from flowevolve._util.user_warnings import warn_user
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Adapter
 from flowevolve.core.artifact import Artifact
-from flowevolve.tasks.judging import said
+from flowevolve.tasks.judging import value_in_words
 
 T = TypeVar("T")
 GEPA_STATE = "gepa_state.bin"
@@ -62,7 +62,9 @@ def find_adapter(
         if task_lm is None:
             raise InputError("adapter and task_lm are both missing; give one of the two")
         if not (isinstance(task_lm, str) or callable(task_lm)):
-            raise InputError(f"task_lm is {said(task_lm)}; give a model's name, or a function that answers messages")
+            raise InputError(
+                f"task_lm is {value_in_words(task_lm)}; give a model's name, or a function that answers messages"
+            )
         check_methods("__call__", evaluator=evaluator)
         if isinstance(task_lm, str) and find_spec("litellm") is None:
             raise InputError(
@@ -250,7 +252,9 @@ def check_template(template: str | dict[str, str] | None, components: Sequence[s
                 warn_user(f"reflection_prompt_template: the candidate has no component {name!r}; {hint}")
     for text in template.values() if isinstance(template, dict) else [template]:
         if not isinstance(text, str):
-            raise InputError(f"reflection_prompt_template is {said(text)}; give a text, or texts by component")
+            raise InputError(
+                f"reflection_prompt_template is {value_in_words(text)}; give a text, or texts by component"
+            )
         try:
             InstructionProposalSignature.validate_prompt_template(text)
         except ValueError as error:
@@ -321,7 +325,7 @@ def check_methods(method: str, **given: object) -> None:
                 if method == "__call__"
                 else f"has no method {method}; give an object that has it"
             )
-            raise InputError(f"{name}: {said(value)} {what}")
+            raise InputError(f"{name}: {value_in_words(value)} {what}")
 
 
 def check_calls(most: int | None, validation: int, policy: EvaluationPolicy[AnyId, object]) -> None:

@@ -181,10 +181,10 @@ class Launch:
         try:
             return self._run_and_tell()
         except FlowevolveError as error:
-            told = error
+            explained = error
             if isinstance(error, InputError) and str(error).startswith("llm."):
-                told = InputError(f"{error} (settings of llm are given in reflection_lm_kwargs)")
-            raise for_a_script(told) from told.__cause__
+                explained = InputError(f"{error} (settings of llm are given in reflection_lm_kwargs)")
+            raise for_a_script(explained) from explained.__cause__
 
     def _run_and_tell(self) -> GEPAResult[object, AnyId]:
         self.logger.log(self._advice())

@@ -26,7 +26,7 @@ from flowevolve.core.pool import Candidate
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import blocks
 from flowevolve.stages.asking import Asker, read_reply
-from flowevolve.tasks.judging import said
+from flowevolve.tasks.judging import value_in_words
 
 ROLE = "reflection"
 CALLABLE = "reflection_lm"
@@ -70,7 +70,9 @@ class ByFunction:
         texts = NewTexts.from_json(await context.once(NewTexts.kind, make)).texts
         for name, text in texts.items():
             if not isinstance(text, str):
-                raise InputError(f"{self.where} returned {said(text)} for {name!r}; return texts by component")
+                raise InputError(
+                    f"{self.where} returned {value_in_words(text)} for {name!r}; return texts by component"
+                )
         unknown = sorted(set(texts) - set(parent.artifact))
         if unknown:
             raise InputError(

@@ -60,8 +60,8 @@ class ReplyBound:
 
     def error(self, what: str, usage: Usage | None = None) -> RejectedError:
         """The error for an answer beyond the bound. It is final: a repeated request would cost and return the same."""
-        told = f"the answer {what}: raise llm.max_reply_bytes if that is right"
-        return RejectedError(told) if usage is None else RejectedError(told, usage=usage)
+        message = f"the answer {what}: raise llm.max_reply_bytes if that is right"
+        return RejectedError(message) if usage is None else RejectedError(message, usage=usage)
 
 
 DEFAULT_BOUND = ReplyBound()

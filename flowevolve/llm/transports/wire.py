@@ -158,8 +158,8 @@ def reply_in(
 
 
 def _finish_reason(choice: Mapping[str, JSON]) -> str:
-    said = _name(choice.get("finish_reason"), "stop")
-    return "length" if said.lower() in _LENGTH else said
+    reason = _name(choice.get("finish_reason"), "stop")
+    return "length" if reason.lower() in _LENGTH else reason
 
 
 def _first_choice(answer: Mapping[str, JSON]) -> Mapping[str, JSON]:

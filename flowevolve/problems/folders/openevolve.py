@@ -54,15 +54,15 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
 
 def _steps(settings: FolderSettings, functions: AbstractSet[str]) -> list[EvaluatorStep]:
     """A step for each stage, in order; a single step for the whole evaluation without a cascade or a first stage."""
-    said = settings.evaluator
-    if not said.cascade_evaluation or STAGES[0] not in functions:
-        given: dict[str, JSON] = {"evaluator": EVALUATOR, "function": FUNCTION, "keywords": said.evaluator_args}
+    evaluation = settings.evaluator
+    if not evaluation.cascade_evaluation or STAGES[0] not in functions:
+        given: dict[str, JSON] = {"evaluator": EVALUATOR, "function": FUNCTION, "keywords": evaluation.evaluator_args}
         return [EvaluatorStep("openevolve", given, FUNCTION)]
     steps: list[EvaluatorStep] = []
     for number, stage in enumerate(STAGES):
         if stage not in functions:
             break
-        at_least = said.cascade_thresholds[number] if number < len(said.cascade_thresholds) else None
+        at_least = evaluation.cascade_thresholds[number] if number < len(evaluation.cascade_thresholds) else None
         steps.append(
             EvaluatorStep("openevolve", {"evaluator": EVALUATOR, "function": stage, "keywords": {}}, stage, at_least)
         )
@@ -72,8 +72,8 @@ def _steps(settings: FolderSettings, functions: AbstractSet[str]) -> list[Evalua
 
 
 def _statement(folder: Path, program: Path, settings: FolderSettings) -> str:
-    said = settings.prompt.system_message.strip()
-    task = said if said and said not in _TEMPLATES else readme(folder).strip()
+    message = settings.prompt.system_message.strip()
+    task = message if message and message not in _TEMPLATES else readme(folder).strip()
     words = (
         f"The program is the file {program.name}. An evaluator runs it and gives metrics: the score is {SCORE} where "
         "there is one, else the mean of the metrics. Higher is better."

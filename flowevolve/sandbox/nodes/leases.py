@@ -336,11 +336,11 @@ class LeasedEvaluators:
 
     def _given_up(self, case: _Case) -> str:
         """The error message for a job that has waited too long."""
-        said = f"{self._lacking(case)}, and none has come for {PATIENCE_SECONDS:g} s; start one and resume"
+        line = f"{self._lacking(case)}, and none has come for {PATIENCE_SECONDS:g} s; start one and resume"
         if not case.job.pinned or not self._nodes:
-            return said
+            return line
         return (
-            f"{said}, or set sandbox.measure_on to another class, though scores of different classes can't be compared"
+            f"{line}, or set sandbox.measure_on to another class, though scores of different classes can't be compared"
         )
 
 

@@ -185,9 +185,9 @@ def why_ended(job: submitit.Job[None]) -> str:
     return f"it was killed, such as for want of memory, and wrote nothing to {job.paths.stderr}{of_slurm}"
 
 
-def _lines(said: str) -> list[str]:
+def _lines(text: str) -> list[str]:
     """The non-empty lines; a single empty one if there are none."""
-    return [line.strip() for line in said.splitlines() if line.strip()] or [""]
+    return [line.strip() for line in text.splitlines() if line.strip()] or [""]
 
 
 def _work(host: str, port: int, secret: str) -> None:
