@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
@@ -15,122 +15,17 @@ from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.core.acts import Act
 from flowevolve.core.context import StageContext, UpdateContext
-from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
+from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item, Ticket
-from flowevolve.core.pool import Add, Candidate, Update, Vetoed
+from flowevolve.core.pool import Candidate
 from flowevolve.engine.engine import Engine
-from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.tasks.house_style import house_style_task
+from tests.support.climbing import Climbing, Plan, climb, steered
 from tests.support.depth import cuts
-from tests.support.interruption import Fact, events_of, evolve
-
-
-class Standing:
-    """An archive of all candidates but the vetoed ones."""
-
-    def __init__(self) -> None:
-        self._all: list[Candidate] = []
-        self._vetoed: set[str] = set()
-
-    def apply(self, update: Update) -> None:
-        self._all += update.added()
-        for change in update.changes:
-            if isinstance(change, Vetoed):
-                (self._vetoed.add if change.stands else self._vetoed.discard)(change.candidate_id)
-
-    def best(self) -> Candidate | None:
-        standing = [each for each in self._all if each.id not in self._vetoed]
-        return max(standing, key=lambda each: each.mean_score, default=None)
-
-
-class Climbing(fe.Algorithm):
-    """Each ticket makes a child of the best candidate in 2 s; it is a point better. Every third is turned down by a stage.
-
-    What stages knew of comments when they worked on a ticket is in ``known``.
-    """
-
-    name = "climbing"
-
-    def __init__(self, tickets: int = 12, *, steerable: bool = True) -> None:
-        self._standing = Standing()
-        self.archives = (self._standing,)
-        self._tickets = tickets
-        self._steerable = steerable
-        self.known: dict[int, list[str]] = {}
-
-    def best(self) -> Candidate | None:
-        return self._standing.best()
-
-    def inject(self, candidate: Candidate) -> Emit:
-        return Emit(candidate, to="judge") if self._steerable else super().inject(candidate)
-
-    def check_veto(self, candidate: Candidate) -> None:
-        if not self._steerable:
-            super().check_veto(candidate)
-
-    def graph(self) -> Graph:
-        return Graph(
-            (
-                Stage("make", self._make, ("judge",), workers=2),
-                CommittingStage("judge", self._judge),
-            ),
-            entry="make",
-        )
-
-    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        yield Emit(context.propose(fe.Artifact({"a": "seed"}), parents=[], operator="seed"), to="judge")
-
-    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        ordinal = item.expect(Ticket).ordinal
-        if ordinal >= self._tickets:
-            raise Exhausted
-        parent = self.best()
-        assert parent is not None
-        await anyio.sleep(1)
-        context.spend(fe.Cost(proposals=1))
-        self.known[ordinal] = [each.text for each in context.comments if each.candidate == "c0"]
-        child = context.propose(fe.Artifact({"a": f"{parent.artifact['a']} {ordinal}"}), parents=[parent], operator="w")
-        await anyio.sleep(1)
-        if ordinal % 3 == 2:
-            raise Discard("not better")
-        yield Emit(child)
-
-    async def _judge(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
-        candidate = item.expect(Candidate)
-        context.commit([Add(candidate.scored({"x": float(len(candidate.artifact["a"]))}))])
-        for emission in NO_EMISSIONS:
-            yield emission
-
-
-Plan = list[tuple[float, Act]]
-Acting = Callable[[Engine], Coroutine[Any, Any, None]]
-
-
-def at(*plan: tuple[float, Act]) -> Acting:
-    """Does acts at these seconds; what is refused is left."""
-
-    async def act(engine: Engine) -> None:
-        passed = 0.0
-        for seconds, each in plan:
-            await anyio.sleep(seconds - passed)
-            passed = seconds
-            try:
-                await engine.act(each, "ada")
-            except InputError:
-                continue
-
-    return act
-
-
-def climb(*plan: tuple[float, Act], algorithm: Climbing | None = None, **options: Any) -> tuple[RunReport, list[Fact]]:
-    return evolve(algorithm or Climbing(), beside=at(*plan), **options)
-
-
-def steered(facts: Sequence[Fact]) -> list[tuple[object, object, object]]:
-    return [(event.data["by"], event.data["act"], event.data["refused"]) for event in events_of(facts, "run.steered")]
+from tests.support.interruption import events_of, evolve
 
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])
@@ -147,75 +42,6 @@ def test_what_is_done_is_journaled_with_who_and_when(mode: str) -> None:
     opened = [event.time for event in events_of(facts, "flow.open")]
     assert not [time for time in opened if 3.5 < time < 9.5]
     assert report.stop_reason == "stopped"
-
-
-def test_what_was_vetoed_and_then_turned_down_by_a_stage_goes_on_when_it_is_approved() -> None:
-    plan: Plan = [(5.5, fe.Veto("c3")), (6.5, fe.Approve("c3"))]
-    report, facts = climb(*plan, max_in_flight=1)
-    assert [refused for _, _, refused in steered(facts)] == [None, None]
-    (approved,) = (each for _, each in report.pool.candidates() if each.attributes == {"approved": "c3"})
-    assert report.pool.status("c3") == "rejected"
-    assert report.pool.status(approved.id) == "confirmed"
-
-
-@pytest.mark.parametrize("mode", ["stream", "sync"])
-def test_a_vetoed_candidate_is_no_parent_and_not_the_best_until_that_is_taken_back(mode: str) -> None:
-    width: dict[str, Any] = {"max_in_flight": 1, "mode": mode}
-    plan: Plan = [(5.0, fe.Veto("c2")), (9.0, fe.Approve("c2")), (9.5, fe.Veto("c1"))]
-    report, facts = climb(*plan, **width)
-    parents = {str(e.data["candidate"]): e.data["parents"] for e in events_of(facts, "candidate.proposed")}
-    assert parents["c2"] == ["c1"]
-    assert parents["c3"] == ["c2"]  # which was on its way, and stays
-    vetoed = [e for e in events_of(facts, "pool.commit") if e.data["item"] == "-1"]
-    assert [(e.time, e.data["best"]) for e in vetoed] == [(5.0, "c1"), (9.0, "c2"), (9.5, "c2")]
-    assert report.pool.vetoed("c1")
-    assert not report.pool.vetoed("c2")
-    assert report.pool.status("c1") == "confirmed"
-    assert "c1" not in {each.id for each in report.pool.snapshot().candidates()}
-
-
-def test_a_candidate_that_is_vetoed_on_its_way_is_out_when_it_comes() -> None:
-    report, facts = climb((1.5, fe.Veto("c1")), max_in_flight=1)
-    assert report.pool.status("c1") == "confirmed"
-    (came,) = [e for e in events_of(facts, "pool.commit") if e.data["item"] == "1.0"]
-    assert came.data["best"] == "c0"
-    assert report.pool["c2"].parents == ("c0",)
-
-
-def test_what_a_stage_has_turned_down_is_judged_once_it_is_approved() -> None:
-    report, facts = climb((8.5, fe.Approve("c3")), max_in_flight=1)
-    assert report.pool.status("c3") == "rejected"
-    (event,) = [e for e in events_of(facts, "candidate.proposed") if e.data["operator"] == "injected"]
-    assert event.data["attributes"] == {"approved": "c3"}
-    approved = report.pool[str(event.data["candidate"])]
-    (before,) = [e for e in events_of(facts, "candidate.proposed") if e.data["candidate"] == "c3"]
-    assert approved.artifact.components == before.data["components"]
-    assert approved.parents == tuple(before.data["parents"] or ())  # type: ignore[arg-type]
-    assert report.pool.status(approved.id) == "confirmed"
-
-
-class Drafting(Climbing):
-    """Makes its first child from a draft of its own. Nothing comes of either."""
-
-    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if item.expect(Ticket).ordinal:
-            async for emission in super()._make(item, context):
-                yield emission
-            return
-        seed = context.pool["c0"]
-        draft = context.propose(fe.Artifact({"a": "draft"}), parents=[seed], operator="w")
-        context.propose(fe.Artifact({"a": "draft, shorter"}), parents=[seed, draft], operator="w")
-        raise Discard("not better")
-
-
-def test_what_is_approved_goes_on_from_those_of_its_parents_that_the_pool_has_kept() -> None:
-    report, facts = climb((1.0, fe.Approve("c1-2")), algorithm=Drafting(), max_in_flight=1)
-    assert [refused for _, _, refused in steered(facts)] == [None]
-    assert report.pool.status("c1") == "rejected"
-    (approved,) = (each for _, each in report.pool.candidates() if each.attributes == {"approved": "c1-2"})
-    assert approved.artifact["a"] == "draft, shorter"
-    assert approved.parents == ("c0",)
-    assert report.pool.status(approved.id) == "confirmed"
 
 
 def test_edited_texts_go_in_with_what_they_were_edited_from() -> None:
@@ -388,18 +214,6 @@ def test_texts_for_other_components_are_refused_before_the_algorithm_reads_them(
     assert [why for _, _, why in steered(facts)] == [refusal]
 
 
-def test_what_is_vetoed_already_can_not_be_vetoed_again() -> None:
-    async def veto(engine: Engine) -> None:
-        await anyio.sleep(4.5)
-        await engine.act(fe.Veto("c1"), "ada")
-        with pytest.raises(InputError, match=r"^veto: c1 is vetoed already$"):
-            await engine.act(fe.Veto("c1"), "bob")
-
-    report, facts = evolve(Climbing(), beside=veto, budget=fe.Budget(proposals=20), max_in_flight=1)
-    assert report.pool.vetoed("c1")
-    assert [by for by, _, refused in steered(facts) if refused is not None] == ["bob"]
-
-
 @pytest.mark.parametrize("act", [fe.Pause(), fe.Unpause(), fe.Stop(), fe.RaiseBudget({"proposals": 30})], ids=repr)
 def test_a_run_that_is_ending_is_neither_paused_nor_stopped_again_nor_given_more(act: Act) -> None:
     async def stop_and_act(engine: Engine) -> None:
@@ -411,31 +225,6 @@ def test_a_run_that_is_ending_is_neither_paused_nor_stopped_again_nor_given_more
     report, facts = evolve(Climbing(), beside=stop_and_act, budget=fe.Budget(proposals=20))
     assert report.stop_reason == "stopped"
     assert [refused is not None for _, _, refused in steered(facts)] == [True]
-
-
-def test_the_only_candidate_can_not_be_vetoed() -> None:
-    _, facts = climb((1.0, fe.Veto("c0")), max_in_flight=1)
-    assert [why for _, _, why in steered(facts)] == [
-        "veto: c0 is all that the run can go on from; inject another candidate first"
-    ]
-
-
-class Selecting(Climbing):
-    """Selects at its end, which takes less than half a second."""
-
-    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
-        await anyio.sleep(0.4)
-        for emission in NO_EMISSIONS:
-            yield emission
-
-
-@pytest.mark.parametrize("mode", ["stream", "sync"])
-def test_a_run_that_was_cut_off_takes_no_veto_while_it_is_finished(mode: str) -> None:
-    plan: Plan = [(5.5, fe.Stop()), (6.2, fe.Veto("c1"))]
-    report, facts = climb(*plan, algorithm=Selecting(), max_in_flight=1, mode=mode, drain_seconds=0.5)
-    past = "veto: the run is ending, and its candidates no longer change; resume it, or branch from another one"
-    assert [refused for _, _, refused in steered(facts)] == [None, past]
-    assert not report.pool.vetoed("c1")
 
 
 def test_a_run_that_has_ended_takes_no_acts() -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-import anyio
 import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, InputError, TaskFailedError
-from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -22,9 +18,7 @@ from flowevolve.core.graph import (
     NO_EMISSIONS,
     AnyStage,
     CommittingStage,
-    Discard,
     Emit,
-    Exhausted,
     Graph,
     Stage,
     StageFunction,
@@ -32,104 +26,15 @@ from flowevolve.core.graph import (
 )
 from flowevolve.core.item import Gathered, Item
 from flowevolve.core.policies import StalenessPolicy, StoppingPolicy
-from flowevolve.core.pool import Add, Candidate, Note, Update
+from flowevolve.core.pool import Note
 from flowevolve.engine.contract import Mode
 from flowevolve.engine.engine import Engine
 from flowevolve.engine.report import RunReport
-from flowevolve.llm.client.client import LLMClient
-from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.staleness import Full, Guarded
 from flowevolve.policies.stopping import NoImprovement
 from tests.support.depth import examples
+from tests.support.toy_algorithm import BUG, Buggy, Plan, Toy, no_llm, plans
 from tests.support.triggers import EveryCommits, Stagnation
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How one stage of a toy graph behaves; everything else is drawn from the item's own generator."""
-
-    seconds: float = 1.0
-    fan_out: int = 1
-    discard: float = 0.0
-    workers: int = 1
-    capacity: int = 2
-    gather: int = 1
-
-
-@dataclass
-class BestArchive:
-    best: Candidate | None = None
-    log: list[int] = field(default_factory=list)
-
-    def apply(self, update: Update) -> None:
-        self.log.append(update.version)
-        for candidate in update.added():
-            if self.best is None or candidate.mean_score > self.best.mean_score:
-                self.best = candidate
-
-
-class Toy(Algorithm):
-    """A chain of stages that take time, branch and discard, then an update that adds a candidate with a random score."""
-
-    name = "toy"
-
-    def __init__(
-        self, plans: Sequence[Plan], *, triggers: tuple[Trigger, ...] = (), most: int | None = None, cost: int = 1
-    ) -> None:
-        self._plans = plans
-        self._triggers = triggers
-        self._most = most
-        self._cost = cost
-        self.archive = BestArchive()
-        self.archives = (self.archive,)
-        self.triggered: list[str] = []
-
-    def best(self) -> Candidate | None:
-        return self.archive.best
-
-    def estimate(self, trigger: str | None = None) -> Cost:
-        return Cost(rollouts=self._cost)
-
-    def graph(self) -> Graph:
-        names = ["entry", *(f"s{n}" for n in range(len(self._plans))), "update"]
-        stages: list[AnyStage] = [Stage("entry", self._enter, (names[1],))]
-        for number, plan in enumerate(self._plans):
-            stages.append(
-                Stage(
-                    names[number + 1], self._step(plan), (names[number + 2],), plan.workers, plan.capacity, plan.gather
-                )
-            )
-        stages.append(CommittingStage("update", self._update))
-        stages.append(Stage("extra", self._extra))
-        return Graph(tuple(stages), entry="entry", triggers=self._triggers)
-
-    async def _enter(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if self._most is not None and item.flow > self._most:
-            raise Exhausted
-        yield Emit(item.flow, version=context.pool.version)
-
-    def _step(self, plan: Plan) -> StageFunction:
-        async def step(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-            context.spend(Cost(rollouts=self._cost))
-            await anyio.sleep(plan.seconds * context.random.random())
-            if context.random.random() < plan.discard:
-                raise Discard("unlucky")
-            for number in range(plan.fan_out):
-                yield Emit(number)
-
-        return step
-
-    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
-        candidate = context.propose(Artifact({"text": item.id}), parents=[], operator="toy")
-        context.commit([Add(candidate.scored({"x": context.random.random()}))])
-        for emission in NO_EMISSIONS:
-            yield emission
-
-    async def _extra(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        self.triggered.append(item.id)
-        for emission in NO_EMISSIONS:
-            yield emission
 
 
 @dataclass
@@ -137,10 +42,6 @@ class Outcome:
     report: RunReport
     events: list[Event]
     algorithm: Toy
-
-
-def no_llm() -> LLMClient:
-    return LLMClient({}, Scheduler(1), RetryPolicy(), 0, lambda record: None)
 
 
 def run_toy(
@@ -172,21 +73,6 @@ def run_toy(
         return await engine.run()
 
     return Outcome(clock.run(go, clock="virtual"), events, algorithm)
-
-
-plans = st.lists(
-    st.builds(
-        Plan,
-        seconds=st.sampled_from([0.0, 1.0, 10.0]),
-        fan_out=st.integers(0, 3),
-        discard=st.sampled_from([0.0, 0.3]),
-        workers=st.integers(1, 4),
-        capacity=st.integers(1, 3),
-        gather=st.integers(1, 3),
-    ),
-    min_size=1,
-    max_size=4,
-)
 
 
 def fitting(plans: Sequence[Plan], width: int) -> list[Plan]:
@@ -356,15 +242,6 @@ def test_a_failure_no_item_can_get_past_ends_the_run_and_keeps_what_was_done() -
     assert_all_accounted(outcome)
 
 
-class Buggy(Toy):
-    async def _enter(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        raise ZeroDivisionError("no")
-        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
-
-
-BUG = r"^stage 'entry' of algorithm 'toy', item 1: ZeroDivisionError: no \(test_engine\.py, line \d+\)$"
-
-
 def test_a_bug_in_a_stage_is_told_with_its_place_and_noted_as_a_failure() -> None:
     events: list[Event] = []
 
@@ -378,80 +255,6 @@ def test_a_bug_in_a_stage_is_told_with_its_place_and_noted_as_a_failure() -> Non
 
     clock.run(go, clock="virtual")
     assert events[-1].kind == "run.stop"
-
-
-@pytest.mark.parametrize("following", [True, False])
-def test_a_bug_in_a_stage_ends_the_open_form(following: bool) -> None:
-    async def go() -> None:
-        async with Engine(Buggy([Plan()]), llm=no_llm(), budget=Budget(seconds=10)) as engine:
-            async for _ in engine.events():
-                if not following:
-                    await anyio.sleep_forever()
-
-    with pytest.raises(EngineError, match=BUG):
-        clock.run(go, clock="virtual")
-
-
-def test_the_open_form_yields_events_and_can_stop() -> None:
-    async def go() -> tuple[list[str], RunReport]:
-        engine = Engine(Toy([Plan()]), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)
-        kinds: list[str] = []
-        async with engine:
-            async for event in engine.events():
-                kinds.append(event.kind)
-                if event.kind == "pool.commit" and kinds.count("pool.commit") == 3:
-                    engine.stop("enough")
-        return kinds, engine.report
-
-    kinds, report = clock.run(go, clock="virtual")
-    assert kinds[0] == "run.start"
-    assert kinds[-1] == "run.stop"
-    assert report.stop_reason == "enough"
-
-
-def test_a_caller_may_leave_the_events_early() -> None:
-    async def go() -> RunReport:
-        engine = Engine(Toy([Plan()], most=20), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)
-        async with engine, aclosing(engine.events()) as events:
-            async for event in events:
-                if event.kind == "pool.commit":
-                    break
-        return engine.report
-
-    report = clock.run(go, clock="virtual")
-    assert report.stop_reason == "exhausted"
-    assert report.pool.version == 20
-
-
-def test_a_caller_that_comes_after_the_end_has_nothing_to_pause() -> None:
-    """One who reads events slowly may only learn of a commit when the run is over."""
-
-    async def go() -> list[str]:
-        engine = Engine(Toy([Plan()], most=20), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)
-        kinds: list[str] = []
-        async with engine:
-            async for event in engine.events():
-                if event.kind == "pool.commit":
-                    await anyio.sleep(10_000)
-                    engine.pause()
-                    engine.unpause()
-                kinds.append(event.kind)
-        return kinds
-
-    kinds = clock.run(go, clock="virtual")
-    assert kinds[-1] == "run.stop"
-    assert "run.paused" not in kinds
-
-
-def test_a_caller_that_falls_behind_is_told() -> None:
-    async def go() -> None:
-        engine = Engine(Toy([Plan()], most=20), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)
-        async with engine:
-            async for _ in engine.events(buffer=3):
-                await anyio.sleep(5)
-
-    with pytest.raises(EngineError, match="behind"):
-        clock.run(go, clock="virtual")
 
 
 def test_graphs_that_make_no_sense_are_refused() -> None:
