@@ -13,7 +13,7 @@ import flowevolve as fe
 from flowevolve.runner.arguments import Arguments
 from flowevolve.tasks.metric import MetricTask
 from flowevolve.tasks.rows import GivenRow
-from tests.runner.test_optimize_prompt import ROWS
+from tests.support.length_rows import ROWS
 
 
 class Failing:
