@@ -25,6 +25,7 @@ from flowevolve.programs import Case, Verdict, WrongResultError
 from flowevolve.programs.problem import failed, importable, one_source
 from flowevolve.sandbox import Outcome, Sandbox, measure
 from flowevolve.sandbox.measure import integral, middle
+from flowevolve.sandbox.pool import RunOptions
 
 EPSILON = 0.001
 """The constant in CSE's reward, 1 / (A + 0.001)."""
@@ -204,18 +205,8 @@ class EfficiencyProblem:
         await self._pass(source, importable(PACKAGES, artifact), sandbox)
         totals = [Figures(0.0, 0.0, 0.0)] * self.procedure.runs
         for first, tests in self._batches():
-            job = self._job(source, tests, tell=False)
-            measurement = await measure(
-                sandbox,
-                job.source,
-                call=job.call,
-                arguments=job.arguments,
-                command=job.command,
-                name=job.name,
-                timeout=self.procedure.timeout,
-                memory_mb=self.procedure.memory_mb,
-                runs=self.procedure.runs,
-            )
+            program, options = self._job(source, tests, tell=False)
+            measurement = await measure(sandbox, program, runs=self.procedure.runs, **options)
             for outcome in measurement.outcomes:
                 self._check(outcome, first, tests)
             totals = [
@@ -236,12 +227,15 @@ class EfficiencyProblem:
         samples = native_tests.of_the_script(outcome.samples)
         return integral(samples), max((memory for _, memory in samples), default=0.0)
 
-    def _job(self, source: str, tests: Sequence[Trial], *, tell: bool) -> _Job:
+    def _job(self, source: str, tests: Sequence[Trial], *, tell: bool) -> tuple[str, RunOptions]:
+        """What the sandbox is to run, and how."""
         inputs = [test.input for test in tests]
+        limits: RunOptions = {"timeout": self.procedure.timeout, "memory_mb": self.procedure.memory_mb}
         if self.language.built:
             script = native_tests.script(source, inputs, tell=tell)
-            return _Job(script, None, {}, native_tests.COMMAND, native_tests.NAME)
-        return _Job(self.language.driver, "harness_run", {"program": source, "inputs": [*inputs], "tell": tell})
+            return script, {**limits, "arguments": {}, "command": native_tests.COMMAND, "name": native_tests.NAME}
+        arguments: Mapping[str, JSON] = {"program": source, "inputs": [*inputs], "tell": tell}
+        return self.language.driver, {**limits, "call": "harness_run", "arguments": arguments}
 
     def _program(self, source: str) -> Artifact:
         return Artifact({self.language.file: source}, kind="program")
@@ -286,17 +280,9 @@ class EfficiencyProblem:
             _FailedError: at the first failure.
         """
         for first, tests in self._batches():
-            job = self._job(source, tests, tell=True)
-            (outcome,) = await sandbox.run_pinned(
-                job.source,
-                call=job.call,
-                arguments=job.arguments,
-                command=job.command,
-                name=job.name,
-                timeout=self.procedure.timeout,
-                memory_mb=self.procedure.memory_mb,
-                packages=packages,
-            )
+            program, options = self._job(source, tests, tell=True)
+            options["packages"] = packages
+            (outcome,) = await sandbox.run_pinned(program, **options)
             self._check(outcome, first, tests)
 
     async def _measured_reference(self, source: str, sandbox: Sandbox) -> Figures:
@@ -342,17 +328,6 @@ class EfficiencyProblem:
 
     def _named(self, place: int) -> str:
         return f"test {place + 1} of {len(self.tests)}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What the sandbox is to run."""
-
-    source: str
-    call: str | None
-    arguments: Mapping[str, JSON]
-    command: Sequence[str] | None = None
-    name: str = "program.py"
 
 
 @dataclass

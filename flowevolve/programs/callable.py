@@ -141,13 +141,13 @@ async def _scored_elsewhere(scorer: NamedScorer, case: Case, result: JSON, sandb
         raise WrongResultError(f"the evaluator took more than {scorer.timeout:g} s (task.evaluator_timeout)")
     if outcome.status == "killed":
         raise WrongResultError("the evaluator's process was killed, by itself or for want of memory")
-    result = outcome.result
-    if not isinstance(result, dict):
+    answer = outcome.result
+    if not isinstance(answer, dict):
         last = " ".join(outcome.stderr.strip().splitlines()[-1:]).removeprefix(f"{LoadError.__module__}.LoadError: ")
         raise InputError(f"task.evaluator can't be called where programs run: {last}")
-    if "wrong" in result:
-        raise WrongResultError(str(result["wrong"]))
-    return _verdict(result["verdict"])
+    if "wrong" in answer:
+        raise WrongResultError(str(answer["wrong"]))
+    return _verdict(answer["verdict"])
 
 
 def score_by_name(evaluator: str, arguments: dict[str, JSON] | list[JSON], result: JSON) -> dict[str, JSON]:

@@ -5,15 +5,16 @@ Source: "Controlled Self-Evolution for Algorithmic Code Optimization", its appen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
+from typing_extensions import Unpack
+
 from flowevolve._util.errors import InputError
-from flowevolve._util.json_types import JSON
 from flowevolve.sandbox.outcome import Outcome
-from flowevolve.sandbox.pool import Sandbox
+from flowevolve.sandbox.pool import RunOptions, Sandbox
 
 SAMPLE_SECONDS = 0.002
 RUNS = 5
@@ -33,18 +34,7 @@ class Measurement:
         return tuple(integral(outcome.samples) for outcome in self.outcomes)
 
 
-async def measure(
-    sandbox: Sandbox,
-    source: str,
-    *,
-    call: str | None = None,
-    arguments: Mapping[str, JSON] | Sequence[JSON] = (),
-    command: Sequence[str] | None = None,
-    name: str = "program.py",
-    timeout: float | None = None,
-    memory_mb: int | None = None,
-    runs: int = RUNS,
-) -> Measurement:
+async def measure(sandbox: Sandbox, source: str, *, runs: int = RUNS, **options: Unpack[RunOptions]) -> Measurement:
     """Run a program ``runs`` times (at least 3) on a core that no other measurement uses at the same time.
 
     Raises:
@@ -52,17 +42,7 @@ async def measure(
     """
     if runs < 3:
         raise InputError(f"sandbox: runs is {runs}, but has to be at least 3, as the two extremes are left out")
-    outcomes = await sandbox.run_pinned(
-        source,
-        call=call,
-        arguments=arguments,
-        command=command,
-        name=name,
-        timeout=timeout,
-        memory_mb=memory_mb,
-        sample_seconds=SAMPLE_SECONDS,
-        runs=runs,
-    )
+    outcomes = await sandbox.run_pinned(source, sample_seconds=SAMPLE_SECONDS, runs=runs, **options)
     if outcomes[-1].status != "ok":
         return Measurement(None, tuple(outcomes))
     return Measurement(middle(integral(outcome.samples) for outcome in outcomes), tuple(outcomes))

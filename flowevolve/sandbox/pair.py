@@ -35,8 +35,8 @@ class SandboxPair:
         before the evaluator has ended, the evaluator is ended, too, and the outcome is the program's. Cancelling kills
         both.
         """
-        asking = self.evaluators.request(source, call, arguments, name=name)
-        asked = self.programs.request(_SERVE, "serve", program, name=_ENTRY)
+        asking = self.evaluators.request(source, call=call, arguments=arguments, name=name)
+        asked = self.programs.request(_SERVE, call="serve", arguments=program, name=_ENTRY)
         served = Served(self.programs.settings, asked)
         (outcome,) = await self.evaluators.run_job(Job(self.evaluators.settings, asking, served=served))
         return outcome

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from typing_extensions import TypedDict, Unpack
+
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
@@ -19,6 +21,29 @@ from flowevolve.sandbox.outcome import MEGABYTE, Outcome
 
 SAMPLE_SECONDS = 0.02
 """The time between two samples of a program's memory."""
+
+
+class RunOptions(TypedDict, total=False):
+    """How a program is run.
+
+    Python: the source is executed as ``__main__``. The result is what the function ``call`` returns or, without
+    ``call``, the value of the global variable ``result``, if the program sets it.
+
+    Other languages: the source is written to the file ``name``, whose path is appended to ``command``. The program
+    reads the arguments as JSON from standard input; if its standard output is JSON, that is the result.
+    """
+
+    call: str | None
+    arguments: Mapping[str, JSON] | Sequence[JSON]
+    """Python's function gets a mapping by name, and a sequence by position."""
+    command: Sequence[str] | None
+    name: str
+    timeout: float | None
+    """In seconds, instead of that of the settings."""
+    memory_mb: int | None
+    """Instead of that of the settings."""
+    packages: Sequence[str] | None
+    """If they are given, a Python program may import only these and the standard library."""
 
 
 class Sandbox:
@@ -62,54 +87,22 @@ class Sandbox:
         """The path where programs find a folder of ``settings.readable``."""
         return self._readable[folder.resolve()]
 
-    async def run(
-        self,
-        source: str,
-        *,
-        call: str | None = None,
-        arguments: Mapping[str, JSON] | Sequence[JSON] = (),
-        command: Sequence[str] | None = None,
-        name: str = "program.py",
-        timeout: float | None = None,
-        memory_mb: int | None = None,
-        packages: Sequence[str] | None = None,
-    ) -> Outcome:
+    async def run(self, source: str, **options: Unpack[RunOptions]) -> Outcome:
         """Run one program in a process and namespaces of its own, and return its outcome.
 
-        Python: ``source`` is executed as ``__main__``. The result is what its function ``call`` returns for
-        ``arguments`` (a mapping is passed by name, a sequence by position). Without ``call``, it is the value of the
-        global variable ``result``, if the program sets it.
-
-        Other languages: ``source`` is written to the file ``name``, whose path is appended to ``command``. The program
-        reads the arguments as JSON from standard input; if its standard output is JSON, that is the result.
-
-        ``timeout`` (seconds) and ``memory_mb`` override the settings. With ``packages``, a Python program may import
-        only these and the standard library. Cancelling kills the program and everything it started.
+        Cancelling kills the program and everything it started.
         """
-        request = self.request(source, call, arguments, command, name, timeout, memory_mb, packages)
-        (outcome,) = await self.run_job(Job(self.settings, request))
+        (outcome,) = await self.run_job(Job(self.settings, self.request(source, **options)))
         return outcome
 
     async def run_pinned(
-        self,
-        source: str,
-        *,
-        call: str | None = None,
-        arguments: Mapping[str, JSON] | Sequence[JSON] = (),
-        command: Sequence[str] | None = None,
-        name: str = "program.py",
-        timeout: float | None = None,
-        memory_mb: int | None = None,
-        sample_seconds: float = SAMPLE_SECONDS,
-        runs: int = 1,
-        packages: Sequence[str] | None = None,
+        self, source: str, *, sample_seconds: float = SAMPLE_SECONDS, runs: int = 1, **options: Unpack[RunOptions]
     ) -> list[Outcome]:
         """Run a program ``runs`` times, or until it fails, on a core that no other pinned run uses at the same time.
 
         That holds for pinned runs in all processes of this user on the same machine; this waits until a core is free.
         """
-        request = self.request(source, call, arguments, command, name, timeout, memory_mb, packages)
-        sampled = replace(request, sample_seconds=sample_seconds)
+        sampled = replace(self.request(source, **options), sample_seconds=sample_seconds)
         return await self.run_job(Job(self.settings, sampled, runs, pinned=True))
 
     async def run_job(self, job: Job | TrustedCall) -> list[Outcome]:
@@ -119,8 +112,9 @@ class Sandbox:
     def request(
         self,
         source: str,
-        call: str | None,
-        arguments: Mapping[str, JSON] | Sequence[JSON],
+        *,
+        call: str | None = None,
+        arguments: Mapping[str, JSON] | Sequence[JSON] = (),
         command: Sequence[str] | None = None,
         name: str = "program.py",
         timeout: float | None = None,

@@ -22,7 +22,7 @@ class Node:
         self.evaluators = Rehearsal()
         self.work = NodeWork(self.evaluators, most_characters)
         self.keys = [Key("", "", "", "", number, 1) for number in range(len(seconds))]
-        requests = [Sandbox(SETTINGS, self.evaluators).request("source", None, [each]) for each in seconds]
+        requests = [Sandbox(SETTINGS, self.evaluators).request("source", arguments=[each]) for each in seconds]
         self.jobs = [(key, Job(SETTINGS, request)) for key, request in zip(self.keys, requests, strict=True)]
         self.batch, self.names = pack_batch(self.jobs, known=())
 
