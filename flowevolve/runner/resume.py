@@ -9,7 +9,7 @@ for twice in either case.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,6 @@ from flowevolve._util.clock import in_thread, in_thread_unless_virtual
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logging_notes
 from flowevolve.config.run import Config, parse_recorded, with_overrides
-from flowevolve.config.table import is_among
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import (
     FlowOpened,
@@ -44,38 +43,9 @@ from flowevolve.runner.clients import SideTask
 from flowevolve.runner.ended_runs import advice, check_room
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
+from flowevolve.runner.resume_checks import check_compatible, check_given, check_parts, check_task
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.trust import earlier_trust
-from flowevolve.tasks.identity import Adjustable, changed_parts, difference
-
-MAY_CHANGE = (
-    "algorithm.max_in_flight",
-    "algorithm.aim",
-    "algorithm.width",
-    "allocation",
-    "budget",
-    "drain_seconds",
-    "held_out",
-    "journal",
-    "llm",
-    "racing",
-    "sandbox.address",
-    "sandbox.measure_on",
-    "sandbox.on",
-    "sandbox.slurm",
-    "scheduler",
-    "sim.faults",
-    "sim.profile",
-    "speculation",
-    "staleness",
-    "stages",
-    "stopping",
-    "vllm",
-    "watch",
-)
-"""Settings and sections that may differ when a run goes on; the others may not, so that scores keep their meaning."""
-MODELS = ("model", "models")
-"""Keys within ``llm`` that may not change, although others there may."""
 
 
 async def resume(
@@ -143,7 +113,7 @@ async def _begin(request: _ResumeRequest) -> Result:
     if config is None:
         with RecordedRun(directory) as recorded:
             config = parse_recorded(recorded.config, f"{directory}/config.toml")
-            _check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
+            check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
     wanted = with_overrides(config, request.changes)
     table, names = wanted.model_dump(mode="json"), given.names()
     keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=request.lock)
@@ -155,8 +125,8 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     with RecordedRun(directory) as recorded:
         before = await in_thread_unless_virtual(_read_earlier_run, recorded)
         wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
-        _check_compatible(directory, before.config, wanted)
-        _check_given(directory, before.start.given or (), request.given)
+        check_compatible(directory, before.config, wanted)
+        check_given(directory, before.start.given or (), request.given)
         changed = wanted != before.config
         if before.ended is not None and not before.ended.leaves_work and not again:
             if not changed:
@@ -168,8 +138,8 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
                 await in_thread_unless_virtual(partial(check_room, wanted.budget), directory)
         alike = _measuring_alike(wanted, before.start)
         planned = replace(request.plan(alike, request.given), trust=earlier_trust(before.start))
-        _check_task(directory, before.start, planned)
-        new_functions = _check_parts(request, before.start, planned)
+        check_task(directory, before.start, planned)
+        new_functions = check_parts(directory, before.start, planned, request.note)
         table = wanted.model_dump(mode="json")
         keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, lock=request.lock, resume=True)
         with closing(await in_thread_unless_virtual(keep)) as keeping:
@@ -239,92 +209,6 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,
     )
-
-
-def _check_given(directory: Path, before: Collection[str], given: ProvidedObjects) -> None:
-    missing = sorted(set(before).difference(given.names()))
-    if missing:
-        raise InputError(
-            f"{directory}: this run's {' and '.join(missing)} {'was' if len(missing) == 1 else 'were'} given in "
-            "Python, so go on with it from there: start its script again (with resume=True, if it calls "
-            f"flowevolve.optimize), or call flowevolve.resume({str(directory)!r}, "
-            f"{', '.join(f'{name}=…' for name in missing)})"
-        )
-
-
-def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
-    """Check what `_check_compatible` can't see: a task given as an object, and data files that have changed."""
-    wrong = difference(start, plan.task)
-    if wrong is not None:
-        raise InputError(
-            f"{directory}: the run's scores are {wrong}; go on with the task and data that it began with, or start a "
-            "new run"
-        )
-    if plan.given.task is not None and start.given is not None and "task" not in start.given:
-        raise InputError(
-            f"{directory}: this run's task was named in its configuration; leave out the task that you give as an "
-            "object, or start a new run with it in another directory"
-        )
-
-
-FUNCTIONS = ("metric", "program", "algorithm")
-"""The user's code that may change when a run goes on, for example to fix an error in it."""
-
-
-def _check_parts(request: _ResumeRequest, start: RunStarted, plan: Plan) -> list[str]:
-    """The names of the code and settings that may change and have changed; `request.note` gets a line on each.
-
-    Raises:
-        InputError: if anything else has changed, as a run goes on with what it began with.
-    """
-    changed = changed_parts(start, plan.task, type(plan.algorithm))
-    settings = plan.task.adjustable() if isinstance(plan.task, Adjustable) else {}
-    if other := [name for name in changed if name not in (*FUNCTIONS, *settings)]:
-        raise InputError(
-            f"{request.directory}: {' and '.join(other)} {'has' if len(other) == 1 else 'have'} changed since the run "
-            "began, and a run goes on with what it began with; give that, or start a new run in another directory"
-        )
-    for name in changed:
-        request.note(
-            f"{request.directory}: {name if name in settings else f'the code of {name}'} has changed since the run "
-            "began; from now on the new one is used, and earlier scores are kept as they are"
-        )
-    return changed
-
-
-def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
-    old, new = _flat(before.model_dump(mode="json")), _flat(wanted.model_dump(mode="json"))
-    wrong = [
-        f"{key} is now {_in_words(new.get(key))}, but was {_in_words(old.get(key))}"
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key) and not _may_change(key)
-    ]
-    if wrong:
-        raise InputError(
-            f"{directory}: the run can't go on with settings that have changed: {'; '.join(wrong)}. Leave them as they "
-            "were, or start a new run from its pool: flowevolve run CONFIG --from DIR"
-        )
-
-
-def _in_words(value: object) -> str:
-    return "not given" if value is None else json.dumps(value)
-
-
-def _may_change(key: str) -> bool:
-    names = key.split(".")
-    if names[0] == "llm" and any(name in MODELS for name in names[1:]):
-        return False
-    return is_among(key, MAY_CHANGE)
-
-
-def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    flat: dict[str, object] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        elif value is not None:
-            flat[prefix + key] = value
-    return flat
 
 
 def _is_same_start(event: Event, before: Event) -> bool:
