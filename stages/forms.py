@@ -4,7 +4,7 @@ or that a program that failed is mended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -155,7 +155,7 @@ class Forms:
         pool = context.pool
         recent = pool.updates_between(max(0, pool.version - RECENT_COMMITS))
         added = (each for each in _added(recent, parent) if usable(each) and not pool.vetoed(each.id))
-        mates = list(others[:1]) or _best(parent, list(added))
+        mates = list(others[:1]) or _best(added)
         broken = [each for each in _failed(recent, parent) if usable(each) and not pool.vetoed(each.id)]
         can = {"edits": True, "whole": True, "cross": bool(mates), "fix": bool(broken)}
         asked = [kind for kind in KINDS if kind in kinds and can[kind]]
@@ -172,7 +172,7 @@ def _added(updates: Sequence[Update], parent: Candidate) -> list[Candidate]:
     return [each for each in unlike if each.artifact != parent.artifact and works(each)]
 
 
-def _best(parent: Candidate, programs: Sequence[Candidate]) -> list[Candidate]:
+def _best(programs: Iterable[Candidate]) -> list[Candidate]:
     return sorted(programs, key=lambda each: -each.mean_score)[:_CROSSED]
 
 

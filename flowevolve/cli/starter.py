@@ -76,7 +76,7 @@ def write_starter(folder: Path, wish: Wish) -> list[Path]:
     """
     if wish.url is not None and wish.model is None:
         raise InputError("--url: name the model that is served there with --model")
-    texts = _prompt_files(folder, wish) if wish.kind == "prompt" else _program_files(folder, wish)
+    texts = _prompt_files(folder, wish) if wish.kind == "prompt" else _program_files(wish)
     texts[CONFIG] = _config(wish)
     given = wish.rows or wish.program
     copied = None if given is None or _is_in(given, folder) else (given, folder / given.name)
@@ -195,7 +195,7 @@ def find_columns(wish: Wish) -> tuple[str, str]:
     return (f"{{{rest[0]}}}" if len(rest) == 1 else "\n".join(f"{name}: {{{name}}}" for name in rest)), answer
 
 
-def _program_files(folder: Path, wish: Wish) -> dict[str, str]:
+def _program_files(wish: Wish) -> dict[str, str]:
     if wish.program is None:
         return {PROGRAM: _filled("sample_program.py.txt"), SCORING: _filled("sample_scoring.py.txt")}
     given = ", arguments: dict[str, object]" if program_entry(wish.program).needed else ""

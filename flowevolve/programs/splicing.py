@@ -83,14 +83,14 @@ def _marked(parent: str, new: str, *, python: bool) -> _Parts:
         pieces[-1] = _without_end(parent, pieces[-1], python=python)
     inside = {number for place in ranges for number in place}
     outside = [line for number, line in enumerate(lines) if number not in inside and not is_mark(line)]
-    added = _taken_along(parent, new, inside, pieces) if python else _includes(parent, outside)
+    added = _taken_along(parent, new, inside) if python else _includes(parent, outside)
     theirs = [line for line in _significant(outside, python=python) if not _IMPORT.match(line)]
     ours = [line for line in _significant(_frozen_lines(parent), python=python) if not _IMPORT.match(line)]
     return _Parts(pieces, added, bool(theirs) and theirs != ours)
 
 
-def _taken_along(parent: str, new: str, inside: set[int], pieces: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of new imports and of new definitions that the pieces use, from outside of the blocks."""
+def _taken_along(parent: str, new: str, inside: set[int]) -> list[str]:
+    """The lines of new imports and of new definitions that the blocks use, from outside of them."""
     tree, old = parsed(new), parsed(parent)
     if tree is None or old is None:
         return []

@@ -61,7 +61,7 @@ def diagnose(prompt: str, rng: random.Random) -> str:
     worst |= {name for name in names if rng.random() < _DOUBTED}
     slots: dict[tuple[SlotName, bool], list[str]] = {}
     for name in names:
-        slot = _kind_of_part(name, nodes.get(name), name.split(":")[-1] in called)
+        slot = _kind_of_part(nodes.get(name), name.split(":")[-1] in called)
         slots.setdefault((slot, name in worst), []).append(name)
     found: list[JSON] = [_verdict(slot, bad, each, loops) for (slot, bad), each in slots.items()]
     return in_json("The parts and what they are for.", {"slots": found})
@@ -77,7 +77,7 @@ def _definitions(files: Mapping[str, str]) -> dict[str, ast.stmt]:
     }
 
 
-def _kind_of_part(name: str, node: ast.stmt | None, called: bool) -> SlotName:
+def _kind_of_part(node: ast.stmt | None, called: bool) -> SlotName:
     if node is None:
         return "misc"
     names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in ast.walk(node)}
