@@ -1,6 +1,6 @@
 """Misuses of the command line: each is told in one line with the remedy, leaves nothing behind, and pays for nothing.
 
-What can be wrong inside a configuration is in test_app.py.
+What can be wrong inside a configuration is in test_wrong_configs.py.
 """
 
 from __future__ import annotations
