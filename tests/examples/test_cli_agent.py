@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
 import signal
 import sys
 from collections.abc import Mapping
@@ -18,6 +16,7 @@ from flowevolve.config.run import parse_config
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.labelling import BASELINES
+from tests.support.killed import ends
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "cli_agent"
@@ -105,19 +104,6 @@ def test_what_an_agent_leaves_running_ends_with_it(tmp_path: Path) -> None:
     left = pids.read_text().split()
     assert len(left) == len(wrote(events)) > 0
     assert all(ends(int(pid)) for pid in left)
-
-
-def ends(pid: int) -> bool:
-    """Whether a process has ended, or does."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    ended = bool(poll.poll(30_000))
-    os.close(handle)
-    return ended
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:

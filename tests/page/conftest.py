@@ -8,6 +8,8 @@ import pytest
 
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
+from flowevolve.page.reading.source import RunSource
+from flowevolve.page.tables.memory import Tables
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import run
 
@@ -32,3 +34,10 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def result(directory: Path) -> Result:
     """What that run came to."""
     return clock.run(lambda: run(parse_config(TABLE, "test"), out=directory), clock="virtual")
+
+
+@pytest.fixture(scope="session")
+def tables(directory: Path, result: Result) -> Tables:
+    """What its journal says, as the page has it."""
+    with RunSource(directory, "ended") as source:
+        return Tables(source.changes())

@@ -29,19 +29,12 @@ from flowevolve.page.figures import catalog
 from flowevolve.page.figures.catalog import FIGURES, draw, write_figures
 from flowevolve.page.figures.empty import EmptyFigureError
 from flowevolve.page.figures.style import role_colours
-from flowevolve.page.reading.source import RunSource
 from flowevolve.page.tables.candidates import CandidateRow, CurveRow, JudgementRow
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.work import CallRow
 from flowevolve.runner.result import Result
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def tables(directory: Path, result: Result) -> Tables:
-    with RunSource(directory, "ended") as source:
-        return Tables(source.changes())
 
 
 def texts(svg: Path) -> list[str]:

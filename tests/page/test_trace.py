@@ -20,7 +20,6 @@ from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId, parent_and_number
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RunDirectory
-from flowevolve.page.reading.source import RunSource
 from flowevolve.page.tables.candidates import CandidateRow, CurveRow, JudgementRow
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.work import CallRow, SpanRow
@@ -105,12 +104,6 @@ def read(file: Path) -> list[Event]:
 @pytest.fixture(scope="module")
 def events(directory: Path, result: Result, tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     return read(write_trace(directory, tmp_path_factory.mktemp("trace")))
-
-
-@pytest.fixture(scope="module")
-def tables(directory: Path, result: Result) -> Tables:
-    with RunSource(directory, "ended") as source:
-        return Tables(source.changes())
 
 
 def processes(events: list[Event]) -> dict[int, str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import select
 import signal
 import sys
 import threading
@@ -28,6 +26,7 @@ from flowevolve.stages.command import ProposerSettings
 from flowevolve.tasks.house_style import house_style_task
 from tests.stages.test_forms import ALGORITHMS, Settings, roles
 from tests.support.interruption import Fact, events_of, evolve
+from tests.support.killed import ends
 from tests.support.number_programs import Numbers, NumberTask
 
 AGENT = """\
@@ -158,19 +157,6 @@ def test_what_it_says_that_it_took_is_charged_once(tmp_path: Path) -> None:
 )
 def test_the_last_object_counts(output: str, usage: Usage, dollars: float) -> None:
     assert read_usage(output) == (usage, dollars)
-
-
-def ends(pid: int) -> bool:
-    """Whether a process has ended, or does."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    ended = bool(poll.poll(30_000))
-    os.close(handle)
-    return ended
 
 
 LEAVES = "log(subprocess.Popen(['sleep', '3600']).pid); more()\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sqlite3
 import traceback
@@ -26,6 +27,19 @@ def killed(work: Callable[[], object], steps: int) -> bool:
 def dies(work: Callable[[], object]) -> bool:
     """Do work in a child, and say whether it kills itself meanwhile."""
     return _child(work) == -signal.SIGKILL
+
+
+def ends(pid: int) -> bool:
+    """Whether a process has ended, or does so within half a minute."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    ended = bool(poll.poll(30_000))
+    os.close(handle)
+    return ended
 
 
 def die() -> None:

@@ -32,7 +32,7 @@ from flowevolve.sim.worlds.rules import playbook as rules_playbook
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 from tests.support.depth import cuts, examples
-from tests.support.interruption import Fact, Memory, as_kept, asked
+from tests.support.interruption import Fact, Memory, as_kept, asked, events_of
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
 SMALL = house_style_task(make_rows(rules=5, per_example=2, overlap=0.3, rows=10, seed=1))
@@ -72,10 +72,6 @@ def notes(result: Result, kind: str) -> list[Mapping[str, JSON]]:
     return [each.data for update in updates for each in update.changes if isinstance(each, Note) and each.kind == kind]
 
 
-def events(facts: Sequence[Fact], kind: str) -> list[Event]:
-    return [fact for fact in facts if isinstance(fact, Event) and fact.kind == kind]
-
-
 def check(result: Result, facts: Sequence[Fact]) -> None:
     """Bullets are neither lost nor doubled, and no lesson is."""
     book = Playbook.as_of(result.report.pool.updates_between(0))
@@ -92,8 +88,8 @@ def check(result: Result, facts: Sequence[Fact]) -> None:
         for note in notes(result, "ace.sample")
         for text in cast("list[str]", cast("dict[str, JSON]", note["lesson"])["texts"])
     )
-    given = [event.data["curate"] for event in events(facts, "ace.learned")]
-    given += [event.data["lessons"] for event in events(facts, "ace.finishing")]
+    given = [event.data["curate"] for event in events_of(facts, "ace.learned")]
+    given += [event.data["lessons"] for event in events_of(facts, "ace.finishing")]
     curated = Counter(
         text for each in given for lesson in cast("list[dict[str, list[str]]]", each) for text in lesson["texts"]
     )
@@ -130,7 +126,7 @@ def test_at_width_one_both_modes_take_the_same_decisions(adaptation: str) -> Non
 def test_no_lesson_is_lost_when_the_curator_comes_seldom() -> None:
     result, facts = evolve({"curator_frequency": 7})
     check(result, facts)
-    assert events(facts, "ace.finishing")
+    assert events_of(facts, "ace.finishing")
 
 
 def gathering(fan_in: int) -> tuple[Result, list[Fact]]:
@@ -142,7 +138,7 @@ def gathering(fan_in: int) -> tuple[Result, list[Fact]]:
 def test_lessons_of_many_samples_are_gathered_in_small_calls() -> None:
     result, facts = gathering(3)
     check(result, facts)
-    gathered = events(facts, "lessons.gathered")
+    gathered = events_of(facts, "lessons.gathered")
     assert gathered
     for event in gathered:
         name = f"{event.data['item']}/gather/0."
@@ -156,8 +152,8 @@ def test_lessons_of_many_samples_are_gathered_in_small_calls() -> None:
 
 def test_lessons_that_fit_into_one_call_are_not_gathered() -> None:
     _, facts = gathering(12)
-    assert events(facts, "curated")
-    assert not events(facts, "lessons.gathered")
+    assert events_of(facts, "curated")
+    assert not events_of(facts, "lessons.gathered")
 
 
 def test_where_nothing_comes_of_gathering_the_curator_gets_the_lessons_as_they_are(
@@ -167,9 +163,9 @@ def test_where_nothing_comes_of_gathering_the_curator_gets_the_lessons_as_they_a
     monkeypatch.setattr(rules_playbook, "ANSWERS", silent)
     result, facts = gathering(3)
     check(result, facts)
-    assert {event.data["lessons"] for event in events(facts, "lessons.gathered")} == {0}
-    assert events(facts, "gathering.failed")
-    assert events(facts, "curated")
+    assert {event.data["lessons"] for event in events_of(facts, "lessons.gathered")} == {0}
+    assert events_of(facts, "gathering.failed")
+    assert events_of(facts, "curated")
     assert Playbook.as_of(result.report.pool.updates_between(0)).bullets
 
 
@@ -180,11 +176,11 @@ def test_lessons_are_added_as_they_are_where_no_entry_of_a_curation_can_be_read(
     monkeypatch.setattr(rules_playbook, "ANSWERS", wordy)
     result, facts = evolve({"refine_every": 0, "max_in_flight": 1})
     check(result, facts)
-    given = [cast("list[dict[str, list[str]]]", event.data["curate"]) for event in events(facts, "ace.learned")]
+    given = [cast("list[dict[str, list[str]]]", event.data["curate"]) for event in events_of(facts, "ace.learned")]
     lessons = {text for each in given for lesson in each for text in lesson["texts"]}
     bullets = Playbook.as_of(result.report.pool.updates_between(0)).bullets
     assert {bullet.text.casefold() for bullet in bullets} == {text.casefold() for text in lessons} != set()
-    assert len(events(facts, "reply.unparsable")) >= 2 * len(events(facts, "curation.failed")) > 0
+    assert len(events_of(facts, "reply.unparsable")) >= 2 * len(events_of(facts, "curation.failed")) > 0
 
 
 def test_notes_stay_as_they_are_where_what_is_to_stand_for_them_is_something_else(
@@ -201,7 +197,7 @@ def test_notes_stay_as_they_are_where_what_is_to_stand_for_them_is_something_els
     monkeypatch.setattr(rules_playbook, "ANSWERS", sorry)
     result, facts = evolve({"refine_every": 2, "duplicate": 0.5, "unlike": 0.3, "embedding": {"by": "hashing"}})
     check(result, facts)
-    assert events(facts, "merge.failed")
+    assert events_of(facts, "merge.failed")
     assert set(Counter(asked).values()) == {2}, "once more, and never again"
     book = Playbook.as_of(result.report.pool.updates_between(0))
     assert excuse not in {bullet.text for bullet in (*book.bullets, *book.gone.values())}
@@ -250,7 +246,7 @@ def test_a_window_whose_test_came_to_nothing_is_tested_again_when_the_run_goes_o
     online = {"adaptation": "online", "window": 5, "max_rounds": 1}
     before, facts = evolve(online, budget={"rollouts": 17})
     assert before.report.stop_reason == "rollouts"
-    assert [event.data["window"] for event in events(facts, "ace.selected")][-1] == 1
+    assert [event.data["window"] for event in events_of(facts, "ace.selected")][-1] == 1
     assert [note["window"] for note in notes(before, "ace.tested")] == [0]
     result, _ = evolve(online, before=facts)
     assert result.report.stop_reason == "exhausted"
@@ -272,7 +268,7 @@ def _calls(facts: Sequence[Fact]) -> list[CallRecord]:
 def test_edits_that_missed_something_are_reconciled() -> None:
     result, facts = evolve({"max_in_flight": 16, "epochs": 2})
     check(result, facts)
-    assert events(facts, "edit.reconciled")
+    assert events_of(facts, "edit.reconciled")
     assert result.report.staleness.seen
 
 
@@ -363,7 +359,7 @@ def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str)
     for end in cuts(facts):
         result, combined = evolve(INTERRUPTED[name], task=SMALL, before=facts[:end])
         check(result, combined)
-        commits = [event.data["version"] for event in events(combined, "pool.commit")]
+        commits = [event.data["version"] for event in events_of(combined, "pool.commit")]
         assert commits == list(range(1, len(commits) + 1))
         assert len(notes(result, "ace.sample")) == len(SMALL.data.train)
 

@@ -17,6 +17,7 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run, run_plan
 from tests.support.interruption import Fact, Memory, as_kept, events_of
 from tests.support.number_programs import Coder, Numbers, NumberTask
+from tests.support.whole_runs import evolve
 
 PROBLEM = "tests.support.problems:Nearest"
 
@@ -34,15 +35,6 @@ def config(name: str = "one_plus_lambda", **sections: object) -> Config:
         "budget": {"proposals": 24},
     }
     return parse_config(settings | sections, "test")
-
-
-def evolve(settings: Config, out: Path | None = None) -> tuple[Result, list[fe.Event]]:
-    events: list[fe.Event] = []
-
-    async def go() -> Result:
-        return await run(settings, out=out, watchers=Watchers(events=(events.append,)))
-
-    return clock.run(go, clock="virtual"), events
 
 
 def told(events: Sequence[fe.Event]) -> list[tuple[str, object]]:

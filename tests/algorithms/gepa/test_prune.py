@@ -22,7 +22,7 @@ from flowevolve.engine.contract import Mode
 from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
-from tests.support.interruption import Echo, Fact, evolve
+from tests.support.interruption import Echo, Fact, events_of, evolve
 
 SEED = "You help.\nMind the harm that is here from the start."
 RULES = ("- Be kind.", "- Be short.")
@@ -69,13 +69,9 @@ def run(mode: Mode = "stream", before: Sequence[Fact] = ()) -> tuple[Candidate, 
     return best, facts
 
 
-def of(facts: Sequence[Fact], kind: str) -> list[Event]:
-    return [fact for fact in facts if isinstance(fact, Event) and fact.kind == kind]
-
-
 def attempts(facts: Sequence[Fact]) -> list[str]:
     """What was taken out each time, as JSON says it."""
-    return [str(removed) for event in of(facts, "gepa.selected") if (removed := event.data.get("removed"))]
+    return [str(removed) for event in events_of(facts, "gepa.selected") if (removed := event.data.get("removed"))]
 
 
 def lines(candidate: Candidate) -> list[str]:
@@ -86,7 +82,7 @@ def lines(candidate: Candidate) -> list[str]:
 def test_harmful_lines_are_taken_out_again_and_those_that_help_stay(mode: Mode) -> None:
     best, facts = run(mode)
     assert lines(best) == sorted([*SEED.splitlines(), *RULES])
-    pruned = [event for event in of(facts, "candidate.proposed") if event.data["operator"] == "prune"]
+    pruned = [event for event in events_of(facts, "candidate.proposed") if event.data["operator"] == "prune"]
     tried = attempts(facts)
     assert any(event.data["candidate"] == best.id for event in pruned)
     assert len(tried) == len(pruned)

@@ -13,8 +13,8 @@ from flowevolve.core.pool import Add, Annotate, Update
 from flowevolve.core.task import ChatModel, Example, Rollout
 from flowevolve.runner.result import Result
 from flowevolve.tasks.instructions import InstructionFollowing
-from tests.algorithms.levi.test_levi import LITTLE, TASK, archive_of, evaluated, events, evolve, notes
-from tests.support.interruption import Fact
+from tests.algorithms.levi.test_levi import LITTLE, TASK, archive_of, evaluated, evolve, notes
+from tests.support.interruption import Fact, events_of
 
 PROXY: Mapping[str, object] = {**LITTLE, "proxy": 5}
 EVERY = [example.id for example in TASK.data.val]
@@ -32,10 +32,10 @@ def full_scores(updates: Sequence[Update]) -> dict[str, Mapping[str, float]]:
 
 def assessed_in_full(facts: Sequence[Fact]) -> list[str]:
     """Ids of the candidates that the finish had evaluated, one for each time."""
-    chosen = [str(event.data["item"]) for event in events(facts, "levi.finalists")]
+    chosen = [str(event.data["item"]) for event in events_of(facts, "levi.finalists")]
     return [
         str(event.data["candidate"])
-        for event in events(facts, "candidate.assessed")
+        for event in events_of(facts, "candidate.assessed")
         if str(event.data["item"]).startswith(tuple(f"{item}." for item in chosen))
     ]
 
@@ -67,7 +67,7 @@ def test_given_more_budget_the_search_goes_on_by_the_proxy() -> None:
     archive = MapElites()
     for update in updates_of(result)[:finished]:
         archive.apply(update)
-    scores = {event.data["version"]: event.data["best_score"] for event in events(combined, "pool.commit")}
+    scores = {event.data["version"]: event.data["best_score"] for event in events_of(combined, "pool.commit")}
     new, ended = 0, False
     for update in updates_of(result, finished):
         archive.apply(update)
@@ -91,8 +91,10 @@ def test_given_more_budget_the_search_goes_on_by_the_proxy() -> None:
 def test_a_target_is_reached_by_scores_on_all_examples(seed: int, target: float, reason: str) -> None:
     """By the proxy benchmark some candidate reaches it in both runs."""
     result, facts = evolve(PROXY, budget={"evaluations": 30, "target_score": target}, seed=seed)
-    (proxy,) = [place for place, commit in enumerate(events(facts, "pool.commit")) if "levi.proxy" in str(commit.data)]
-    by_proxy = [commit.data["best_score"] for commit in events(facts, "pool.commit")[proxy:]]
+    (proxy,) = [
+        place for place, commit in enumerate(events_of(facts, "pool.commit")) if "levi.proxy" in str(commit.data)
+    ]
+    by_proxy = [commit.data["best_score"] for commit in events_of(facts, "pool.commit")[proxy:]]
     assert max(cast("list[float]", by_proxy)) >= target
     assert result.report.stop_reason == reason
     assert result.best is not None
@@ -104,14 +106,14 @@ def test_room_is_kept_for_finalists(limits: Mapping[str, int]) -> None:
     result, facts = evolve({**PROXY, "max_in_flight": 1}, budget=limits)
     assert not result.report.overshoot
     assert 1 <= len(full_scores(updates_of(result))) <= 5
-    assert events(facts, "levi.selected")
+    assert events_of(facts, "levi.selected")
 
 
 def test_finalists_of_before_need_no_room_once_more() -> None:
     settings = {**PROXY, "max_in_flight": 1}
     _, facts = evolve(settings, budget={"rollouts": 900})
     result, combined = evolve(settings, before=facts, budget={"rollouts": 900 + 2 * len(EVERY)})
-    assert len(events(combined, "levi.selected")) > len(events(facts, "levi.selected"))
+    assert len(events_of(combined, "levi.selected")) > len(events_of(facts, "levi.selected"))
     assert not result.report.overshoot
 
 
@@ -151,7 +153,7 @@ def test_tries_at_seeds_keep_to_the_share_of_the_opening(proxy: int) -> None:
 
 def opening(facts: Sequence[Fact]) -> int:
     """How many candidates had been evaluated when the space was fitted."""
-    commits = [str(event.data["changes"]) for event in events(facts, "pool.commit")]
+    commits = [str(event.data["changes"]) for event in events_of(facts, "pool.commit")]
     fitted = next(place for place, changes in enumerate(commits) if "map_elites.fitted" in changes)
     return sum("'add'" in changes for changes in commits[:fitted])
 

@@ -31,7 +31,7 @@ from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 from tests.support.cells import cells_of
 from tests.support.depth import cuts
-from tests.support.interruption import Fact, Memory, as_kept, asked
+from tests.support.interruption import Fact, Memory, as_kept, asked, events_of
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
 SMALL = house_style_task(make_rows(rules=5, per_example=2, overlap=0.3, rows=10, seed=1))
@@ -63,10 +63,6 @@ def evolve(
         return await run_plan(plan, None, watchers, None, Memory(tuple(before)) if before else None)
 
     return clock.run(go, clock="virtual"), facts
-
-
-def events(facts: Sequence[Fact], kind: str) -> list[Event]:
-    return [fact for fact in facts if isinstance(fact, Event) and fact.kind == kind]
 
 
 def notes(result: Result, kind: str) -> list[Mapping[str, JSON]]:
@@ -134,8 +130,10 @@ def test_the_opening_keeps_to_its_share_of_the_budget() -> None:
     result, facts = evolve({}, budget={"evaluations": 50})
     (plan,) = notes(result, "levi.plan")
     assert plan == {"seeds": 4, "tries": 3, "variants": 5}
-    (fitted,) = [event for event in events(facts, "pool.commit") if "map_elites.fitted" in str(event.data["changes"])]
-    before = [each for each in events(facts, "pool.commit") if each.time < fitted.time]
+    (fitted,) = [
+        event for event in events_of(facts, "pool.commit") if "map_elites.fitted" in str(event.data["changes"])
+    ]
+    before = [each for each in events_of(facts, "pool.commit") if each.time < fitted.time]
     assert len([event for event in before if "'add'" in str(event.data["changes"])]) <= 25
     assert notes(evolve({}, budget={"evaluations": 4})[0], "levi.plan")[0]["seeds"] == 1
 
@@ -146,7 +144,7 @@ def test_small_models_mutate_and_large_ones_shift() -> None:
     for call in (fact for fact in facts if isinstance(fact, CallRecord)):
         if call.scope.stage == "write" and call.role != "task":
             sent = next(
-                each for each in events(facts, "item.sent") if each.data["item"] == call.scope.item.split("/")[0]
+                each for each in events_of(facts, "item.sent") if each.data["item"] == call.scope.item.split("/")[0]
             )
             roles.setdefault(call.role, set()).add(str(sent.data["source"]))
     assert roles["small"] == {"select", "update"}
@@ -196,9 +194,9 @@ def test_shifts_that_win_a_cell_have_variants_and_others_none() -> None:
 
 def test_temperatures_take_turns_and_advice_is_kept_to_its_tokens() -> None:
     _, facts = evolve(LITTLE)
-    temperatures = [event.data["temperature"] for event in events(facts, "levi.selected")]
+    temperatures = [event.data["temperature"] for event in events_of(facts, "levi.selected")]
     assert temperatures[:5] == [0.3, 0.7, 1.0, 1.2, 0.3]
-    shown = [cast("list[str]", event.data["shown"]) for event in events(facts, "levi.selected")]
+    shown = [cast("list[str]", event.data["shown"]) for event in events_of(facts, "levi.selected")]
     assert all(len(set(each)) == len(each) for each in shown)
     assert {len(each) for each in shown} == {1, 2}, "a parent alone, or with another to learn from"
     advice = [fact for fact in facts if isinstance(fact, CallRecord) and fact.scope.stage == "advise"]
@@ -231,7 +229,7 @@ def test_a_proxy_benchmark_is_chosen_and_left_at_the_end() -> None:
     assert all(list(cast("dict[str, float]", each.attributes["levi.full"])) == every for each in full)
     assert result.best is not None
     assert result.best.id in [each.candidate_id for each in full]
-    assert not events(facts, "levi.no_proxy")
+    assert not events_of(facts, "levi.no_proxy")
 
 
 def test_after_the_fit_descriptors_are_those_of_the_proxy() -> None:
@@ -285,7 +283,7 @@ def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str)
     for end in cuts(facts, 7):
         result, combined = evolve(options, task=SMALL, before=facts[:end], budget={"evaluations": 14})
         assert result.report.error is None
-        commits = [event.data["version"] for event in events(combined, "pool.commit")]
+        commits = [event.data["version"] for event in events_of(combined, "pool.commit")]
         assert commits == list(range(1, len(commits) + 1))
         assert len(notes(result, "levi.plan")) == len(notes(result, "map_elites.fitted")) == 1
         seeds = [each for each in evaluated(result) if each.operator == "diverse"]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import flowevolve as fe
-from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.levi.evaluate import SYNTAX, Describe
 from flowevolve.algorithms.levi.map_elites import Described, MapElites
@@ -16,9 +14,9 @@ from flowevolve.config.run import Config, parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Watchers, run
 from tests.support.cells import cells_of
 from tests.support.problems import SEED
+from tests.support.whole_runs import evolve
 
 LITTLE: Mapping[str, object] = {"name": "levi", "max_in_flight": 4, "seeds": 2, "variants": 4, "advice_every": 10}
 
@@ -34,15 +32,6 @@ def config(algorithm: Mapping[str, object] | None = None, **sections: object) ->
         "budget": {"evaluations": 60},
     }
     return parse_config(settings | sections, "test")
-
-
-def evolve(settings: Config, out: Path | None = None) -> tuple[Result, list[fe.Event]]:
-    events: list[fe.Event] = []
-
-    async def go() -> Result:
-        return await run(settings, out=out, watchers=Watchers(events=(events.append,)))
-
-    return clock.run(go, clock="virtual"), events
 
 
 def evaluated(result: Result) -> list[Candidate]:

@@ -30,9 +30,10 @@ from flowevolve.prompts.reading.programs import python_programs
 from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Watchers, run, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.tasks.labelling import BASELINES, harness
 from tests.support.interruption import Fact, Memory, as_kept, events_of
+from tests.support.whole_runs import evolve
 
 ROWS = [("itchy red skin", "rash"), ("skin rash spreads", "rash"), ("cough and cold", "flu"), ("fever, cough", "flu")]
 SETTINGS = SandboxSettings(preload=())
@@ -57,15 +58,6 @@ def config(rows: Path, **sections: object) -> Config:
         "budget": {"proposals": 6},
     }
     return parse_config(settings | sections, "test")
-
-
-def evolve(settings: Config, out: Path | None = None) -> tuple[Result, list[fe.Event]]:
-    events: list[fe.Event] = []
-
-    async def go() -> Result:
-        return await run(settings, out=out, watchers=Watchers(events=(events.append,)))
-
-    return clock.run(go, clock="virtual"), events
 
 
 def candidate(name: str, accuracy: float, chars: float, source: str = "") -> Candidate:

@@ -15,13 +15,6 @@ from flowevolve.page.tables.candidates import BatchRow, BlameRow, CandidateRow, 
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.run import RunRow
 from flowevolve.page.tables.work import CallRow
-from flowevolve.runner.result import Result
-
-
-@pytest.fixture(scope="module")
-def tables(directory: Path, result: Result) -> Tables:
-    with RunSource(directory, "ended") as source:
-        return Tables(source.changes())
 
 
 @pytest.fixture(scope="module")

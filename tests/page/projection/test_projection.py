@@ -24,12 +24,6 @@ from flowevolve.page.tables.work import CallRow, SpanRow
 from flowevolve.runner.result import Result
 
 
-@pytest.fixture(scope="module")
-def tables(directory: Path, result: Result) -> Tables:
-    with RunSource(directory, "ended") as source:
-        return Tables(source.changes())
-
-
 def test_the_run_is_what_its_result_says(tables: Tables, result: Result) -> None:
     (run,) = tables.of(RunRow)
     assert result.best is not None
