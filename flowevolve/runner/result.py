@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.words import counted
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
@@ -286,8 +287,9 @@ class Result:
     def __repr__(self) -> str:
         table = self.to_json()
         simulated = " (simulated)" if self.simulated else ""
-        proposals = f"{self.proposals} proposal{'' if self.proposals == 1 else 's'}"
-        done = f"{proposals} in {self.wall_seconds:.1f} s, stopped by {self._stopped_by(table)}"
+        done = (
+            f"{counted(self.proposals, 'proposal')} in {self.wall_seconds:.1f} s, stopped by {self._stopped_by(table)}"
+        )
         fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
         result = f"{self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}"
         return f"<Result {'; '.join([result, *self._troubles(table)])}>"

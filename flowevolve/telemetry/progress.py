@@ -20,6 +20,7 @@ from flowevolve._util.clock import Clock
 from flowevolve._util.intervals import score_said
 from flowevolve._util.threads import under_way
 from flowevolve._util.waits import waited_for
+from flowevolve._util.words import counted
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import (
@@ -137,7 +138,7 @@ class Lines(Progress):
         if isinstance(event.body, RunFruitless):
             self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
         elif isinstance(event.body, RunStopping):
-            flows = _number_of_flows(figures.open_flows)
+            flows = counted(figures.open_flows, "flow")
             cut = (
                 " (press Ctrl-C once more to cut them off)"
                 if figures.stopping == INTERRUPTED and figures.open_flows
@@ -246,7 +247,7 @@ class LiveTable(Progress):
         figures = self._figures
         state = f"stopping: {figures.stopped_by()}" if figures.stopping else figures.pause() or "running"
         table = Table(show_header=False)
-        table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_number_of_flows(figures.open_flows)} open")
+        table.add_row("state", f"{state}, {figures.seconds:.0f} s, {counted(figures.open_flows, 'flow')} open")
         table.add_row(
             "best",
             f"{score_said(figures.best_score)}{_which(figures.best)}; seed {score_said(figures.seed_score)}",
@@ -305,7 +306,3 @@ def _shortened(text: str) -> str:
 
 def _which(best: str | None) -> str:
     return "" if best is None else f" ({best})"
-
-
-def _number_of_flows(number: int) -> str:
-    return f"{number} flow{'' if number == 1 else 's'}"
