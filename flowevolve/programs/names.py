@@ -1,10 +1,12 @@
-"""The names that statements of Python bind and use."""
+"""Statements of Python programs: the names that they bind and use, and the lines where they begin."""
 
 from __future__ import annotations
 
 import ast
 import warnings
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+IMPORTS = (ast.Import, ast.ImportFrom)
 DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "setattr", "NameError"})
 """A program with one of these may use names that it does not define, or define names that it does not bind."""
 
@@ -17,6 +19,12 @@ def parsed(source: str) -> ast.Module | None:
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def first_line(node: ast.stmt) -> int:
+    """The number of a statement's first line, which is that of its first decorator, if it has any."""
+    decorators = node.decorator_list if isinstance(node, DEFINITIONS) else []
+    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def bound_names(node: ast.stmt) -> set[str]:

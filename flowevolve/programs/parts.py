@@ -22,6 +22,9 @@ from flowevolve.core.payload_kinds import payload
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.names import (
+    DEFINITIONS,
+    IMPORTS,
+    first_line,
     is_assignment_of_names,
     is_docstring,
     names_bound_within,
@@ -35,8 +38,6 @@ SlotName = Literal["io_parsing", "core_logic", "edge_case", "perf_patch", "misc"
 SLOTS: tuple[SlotName, ...] = ("io_parsing", "core_logic", "edge_case", "perf_patch", "misc")
 """The slots of Controlled Self-Evolution (arXiv 2601.07348, appendix E)."""
 REST = "<rest>"
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -125,10 +126,10 @@ def _read(file: str, text: str, like: _Source | None = None) -> _Source:
 
 def _lone_class(tree: ast.Module) -> str | None:
     """The name of a file's only definition if it is a class with several methods, which are then the parts."""
-    found = [node for node in tree.body if isinstance(node, _DEFINITIONS)]
+    found = [node for node in tree.body if isinstance(node, DEFINITIONS)]
     if len(found) != 1 or not isinstance(found[0], ast.ClassDef):
         return None
-    return found[0].name if sum(isinstance(each, _DEFINITIONS) for each in found[0].body) > 1 else None
+    return found[0].name if sum(isinstance(each, DEFINITIONS) for each in found[0].body) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _statements(node: ast.stmt, taken_apart: str | None) -> Iterator[_Statement]
 
 
 def _statement(node: ast.stmt, prefix: str) -> _Statement:
-    part = f"{prefix}{node.name}" if isinstance(node, _DEFINITIONS) else REST
+    part = f"{prefix}{node.name}" if isinstance(node, DEFINITIONS) else REST
     return _Statement(node, part, "" if is_docstring(node) else tree_text(node))
 
 
@@ -258,15 +259,13 @@ class _Source:
         found: list[_Statement] = []
         for each in new._of(REST):
             names = names_bound_within(each.node)
-            adds = isinstance(each.node, _IMPORTS) or is_assignment_of_names(each.node)
+            adds = isinstance(each.node, IMPORTS) or is_assignment_of_names(each.node)
             if adds and each.tree not in known and not taken & names:
                 found.append(each)
         return found
 
     def _span(self, node: ast.stmt) -> Sequence[str]:
-        decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
-        first = min([node.lineno, *(each.lineno for each in decorators)])
-        return self._lines[first - 1 : node.end_lineno]
+        return self._lines[first_line(node) - 1 : node.end_lineno]
 
     def _chunks(self) -> list[_Chunk]:
         chunks: list[_Chunk] = []

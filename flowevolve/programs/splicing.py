@@ -14,13 +14,11 @@ from textwrap import indent
 
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, has_marks, is_mark, unended
-from flowevolve.programs.names import bound_names, is_docstring, parsed, used_names
+from flowevolve.programs.names import DEFINITIONS, IMPORTS, bound_names, first_line, is_docstring, parsed, used_names
 
 _COMMENT = re.compile(r"\s*(?://|/\*|\*)")
 _PYTHON_COMMENT = re.compile(r"\s*#")
 _IMPORT = re.compile(r"\s*(?:import\s|from\s+\S+\s+import\s|#\s*include\b|using\s|use\s)")
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def _taken_along(parent: str, new: str, inside: set[int]) -> list[str]:
         if node.lineno - 1 in inside or ast.dump(node) in known or _is_future(node):
             continue
         names = bound_names(node)
-        is_import = isinstance(node, _IMPORTS)
+        is_import = isinstance(node, IMPORTS)
         if names and not names & taken and (is_import or (names & wanted and _defines(node))):
             added = [*_span(lines, node), *([] if is_import else [""]), *added]
             wanted |= used_names(node)
@@ -144,7 +142,7 @@ def _by_statements(parent: str, new: str) -> _Parts | None:
     for node in tree.body:
         if _belongs_to(node, dumps, held, frozen) or _is_future(node):
             ignored = ignored or ast.dump(node) not in dumps
-            first = _first_line(node)
+            first = first_line(node) - 1
             while first > 0 and lines[first - 1].lstrip().startswith("#") and lines[first - 1].strip() in ours:
                 first -= 1
             dropped.update(range(first, node.end_lineno or node.lineno))
@@ -171,7 +169,7 @@ def _belongs_to(node: ast.stmt, dumps: set[str], held: set[str], frozen: Sequenc
     """Whether a statement of the new program is its version of one in the parent's frozen part."""
     if ast.dump(node) in dumps:
         return True
-    if isinstance(node, _IMPORTS):
+    if isinstance(node, IMPORTS):
         return False
     if is_docstring(node):
         return any(map(is_docstring, frozen))
@@ -286,17 +284,12 @@ def _trimmed(lines: Sequence[str]) -> list[str]:
     return list(lines[kept[0] : kept[-1] + 1]) if kept else []
 
 
-def _first_line(node: ast.stmt) -> int:
-    decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
-    return min([node.lineno, *(each.lineno for each in decorators)]) - 1
-
-
 def _span(lines: Sequence[str], node: ast.stmt) -> Sequence[str]:
-    return lines[_first_line(node) : node.end_lineno]
+    return lines[first_line(node) - 1 : node.end_lineno]
 
 
 def _defines(node: ast.stmt) -> bool:
-    return isinstance(node, (*_DEFINITIONS, ast.Assign, ast.AnnAssign))
+    return isinstance(node, (*DEFINITIONS, ast.Assign, ast.AnnAssign))
 
 
 def _is_future(node: ast.stmt) -> bool:

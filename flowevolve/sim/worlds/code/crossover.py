@@ -7,7 +7,8 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flowevolve.sim.worlds.code.source import Source, first_line, last_line, number_of, parse
+from flowevolve.programs.names import first_line
+from flowevolve.sim.worlds.code.source import Source, last_line, number_of, parse
 
 Number = tuple[ast.expr, float]
 """A number's node and its value."""

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from flowevolve.programs.blocks import evolvable_lines
+from flowevolve.programs.names import DEFINITIONS, first_line
 from flowevolve.programs.parts import REST
 from flowevolve.sim.worlds.code.analysis import Analysis, analyse
 from flowevolve.sim.worlds.code.names import unbound
@@ -18,7 +19,6 @@ from flowevolve.sim.worlds.code.names import unbound
 N = TypeVar("N", bound=ast.AST)
 Place = tuple[int, int]
 """Where a node begins and ends in the text, in characters."""
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def parse(text: str, kept: Collection[str] = ()) -> Source | None:
@@ -147,12 +147,7 @@ class Source:
 
 def part_of(node: ast.stmt) -> str:
     """The name of the part of a program that a top-level statement belongs to."""
-    return node.name if isinstance(node, _DEFINITIONS) else REST
-
-
-def first_line(node: ast.stmt) -> int:
-    decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
-    return min([node.lineno, *(each.lineno for each in decorators)])
+    return node.name if isinstance(node, DEFINITIONS) else REST
 
 
 def last_line(node: ast.expr | ast.stmt) -> int:

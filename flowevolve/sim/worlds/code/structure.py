@@ -6,8 +6,9 @@ import ast
 import random
 from collections.abc import Sequence
 
+from flowevolve.programs.names import first_line
 from flowevolve.sim.worlds.code.analysis import names
-from flowevolve.sim.worlds.code.source import Source, first_line, last_line
+from flowevolve.sim.worlds.code.source import Source, last_line
 
 _KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Return)
 """Statements that are never left out or doubled, since hardly a program works after that."""
