@@ -12,27 +12,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bench._lib.house_style import make_rows
-from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.ace import ACE, commit
 from flowevolve.algorithms.ace.commit import Commit, Curating, DueAfterSample, Progress
 from flowevolve.algorithms.ace.payloads import Learned
 from flowevolve.algorithms.ace.playbook import Playbook
-from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.pool import Note
 from flowevolve.core.task import Dataset
 from flowevolve.prompts.playbook import CURATE_TITLE, GATHER_TITLE, LESSON_TITLE, MERGE_TITLE, USED_HEADING
-from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.sim.worlds.rules import playbook as rules_playbook
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 from tests.support.depth import cuts, examples
-from tests.support.interruption import Fact, Memory, as_kept, asked, events_of
+from tests.support.interruption import Fact, asked, events_of
+from tests.support.whole_runs import go_on, notes
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
 SMALL = house_style_task(make_rows(rules=5, per_example=2, overlap=0.3, rows=10, seed=1))
@@ -48,28 +45,15 @@ def evolve(
     **sections: object,
 ) -> tuple[Result, list[Fact]]:
     """Run, or go on; returns the result and all facts, those before included."""
-    facts = list(before)
-    config = parse_config(
+    return go_on(
         {
-            "clock": "virtual",
             "algorithm": {"name": "ace", "epochs": 1, "validate_every": 10, **(algorithm or {})},
             "budget": {"hours": 2},
             **sections,
         },
-        "test",
+        task,
+        before,
     )
-
-    async def go() -> Result:
-        watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
-        plan = make_plan(config, ProvidedObjects(task))
-        return await run_plan(plan, None, watchers, None, Memory(tuple(before)) if before else None)
-
-    return clock.run(go, clock="virtual"), facts
-
-
-def notes(result: Result, kind: str) -> list[Mapping[str, JSON]]:
-    updates = result.report.pool.updates_between(0)
-    return [each.data for update in updates for each in update.changes if isinstance(each, Note) and each.kind == kind]
 
 
 def check(result: Result, facts: Sequence[Fact]) -> None:

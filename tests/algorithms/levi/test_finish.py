@@ -13,8 +13,9 @@ from flowevolve.core.pool import Add, Annotate, Update
 from flowevolve.core.task import ChatModel, Example, Rollout
 from flowevolve.runner.result import Result
 from flowevolve.tasks.instructions import InstructionFollowing
-from tests.algorithms.levi.test_levi import LITTLE, TASK, archive_of, evaluated, evolve, notes
+from tests.algorithms.levi.test_levi import LITTLE, TASK, archive_of, evaluated, evolve
 from tests.support.interruption import Fact, events_of
+from tests.support.whole_runs import notes
 
 PROXY: Mapping[str, object] = {**LITTLE, "proxy": 5}
 EVERY = [example.id for example in TASK.data.val]
