@@ -167,8 +167,7 @@ class StageContext:
         Raises:
             LLMError: if this request failed for good; an unreachable backend ends the run instead.
         """
-        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
-        self._calls += 1
+        scope = self._next_scope(candidate)
         return await self._services.chat(role, messages, scope, max_tokens=max_tokens, temperature=temperature)
 
     def retries(self, role: str) -> int:
@@ -183,9 +182,12 @@ class StageContext:
         Raises:
             LLMError: as `chat`.
         """
-        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
+        return (await self._services.embed(role, texts, self._next_scope(candidate))).vectors
+
+    def _next_scope(self, candidate: str | None) -> CallScope:
+        """The scope of the next call that is about this candidate."""
         self._calls += 1
-        return (await self._services.embed(role, texts, scope)).vectors
+        return CallScope(self.stage, self.item_id, candidate, self._priority, self._calls - 1)
 
     def chat_model(
         self, key: str, candidate: str | None, role: str = "task", *, less_urgent: bool = False

@@ -55,7 +55,12 @@ def _outside(text: str) -> list[str]:
     if not has_marks(text):
         return []
     lines = [line.rstrip() for line in text.split("\n")]
+    return ["\n".join(lines[place.start : place.stop]) for place in frozen_lines(text)]
+
+
+def frozen_lines(text: str) -> list[range]:
+    """The numbers of the lines before, between and after the blocks, those of the marks included."""
     blocks = evolvable_lines(text)
     starts = [0, *(block.stop for block in blocks)]
-    stops = [*(block.start for block in blocks), len(lines)]
-    return ["\n".join(lines[start:stop]) for start, stop in zip(starts, stops, strict=True)]
+    stops = [*(block.start for block in blocks), text.count("\n") + 1]
+    return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
-from flowevolve.programs.blocks import evolvable_lines, has_marks, is_mark, unended
+from flowevolve.programs.blocks import evolvable_lines, frozen_lines, has_marks, is_mark, unended
 from flowevolve.programs.names import DEFINITIONS, IMPORTS, bound_names, first_line, is_docstring, parsed, used_names
 
 _COMMENT = re.compile(r"\s*(?://|/\*|\*)")
@@ -263,10 +263,7 @@ def _without_end(parent: str, piece: Sequence[str], *, python: bool) -> list[str
 def _frozen_sections(text: str) -> list[list[str]]:
     """The lines before, between and after the blocks, without the marks."""
     lines = text.split("\n")
-    blocks = evolvable_lines(text)
-    starts = [0, *(block.stop for block in blocks)]
-    stops = [*(block.start for block in blocks), len(lines)]
-    return [[line for line in lines[one:other] if not is_mark(line)] for one, other in zip(starts, stops, strict=True)]
+    return [[line for line in lines[place.start : place.stop] if not is_mark(line)] for place in frozen_lines(text)]
 
 
 def _frozen_lines(text: str) -> list[str]:

@@ -84,14 +84,19 @@ def _where(parent: ShownProgram, child: ShownProgram) -> str:
 
 def compress(prompt: str, rng: random.Random) -> str:
     """Merge similar notes: directions with the same first kind and outcome, and lessons with the same hints."""
-    blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
-    notes = Digest.of(json.loads(blocks[0][1])) if blocks else Digest((), ())
+    notes = notes_in(prompt)
     tried: Counter[Direction] = Counter()
     for each, count in notes.directions:
         tried[Direction(each.direction.split(" and ")[0], each.outcome)] += count
     latest = {(each.kind, hinted(each.text, "prefer"), hinted(each.text, "avoid")): each for each in notes.lessons}
     kept = Digest(tuple(tried.most_common(DIRECTIONS_KEPT)), tuple([*latest.values()][-LESSONS_KEPT:]))
     return in_json("What was alike is one entry now.", kept.to_json())
+
+
+def notes_in(prompt: str) -> Digest:
+    """The memory that a prompt shows."""
+    blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
+    return Digest.of(json.loads(blocks[0][1])) if blocks else Digest((), ())
 
 
 def queries(prompt: str, rng: random.Random) -> str:

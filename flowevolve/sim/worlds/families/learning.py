@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter, defaultdict
 from statistics import fmean
@@ -13,13 +12,12 @@ from flowevolve.prompts.memory import (
     CHILD_HEADING,
     DIRECTIONS_KEPT,
     LESSONS_KEPT,
-    MEMORY_HEADING,
     Digest,
     Direction,
 )
 from flowevolve.prompts.reading.fences import labelled_blocks
 from flowevolve.sim.worlds.code.agents_abstracts import all_steps
-from flowevolve.sim.worlds.code.agents_memory import outcome_of
+from flowevolve.sim.worlds.code.agents_memory import notes_in, outcome_of
 from flowevolve.sim.worlds.code.prompt import named_programs, parent_of, programs, sections
 from flowevolve.sim.worlds.code.replies import in_json
 from flowevolve.sim.worlds.families.chances import Chances
@@ -69,8 +67,7 @@ def reflect(prompt: str, rng: random.Random, chances: Chances) -> str:
 
 def compress(prompt: str, rng: random.Random) -> str:
     """Merge equal notes: directions are counted, and of the lessons the latest are kept."""
-    blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
-    notes = Digest.of(json.loads(blocks[0][1])) if blocks else Digest((), ())
+    notes = notes_in(prompt)
     tried: Counter[Direction] = Counter()
     for each, count in notes.directions:
         tried[each] += count
