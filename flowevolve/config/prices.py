@@ -49,7 +49,7 @@ def known_prices(config: Config) -> dict[str, Price]:
 
 def _read(path: Path) -> dict[str, PriceSettings]:
     try:
-        return _TABLE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+        return _TABLE.validate_python(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InputError(f"{path}: the prices can't be read: {reason}. Correct llm.prices_file") from None

@@ -16,7 +16,7 @@ def load_table(path: Path | str, overrides: Sequence[str]) -> dict[str, object]:
         InputError: if the file can't be read, or an override does not have this form.
     """
     try:
-        table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such config file") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -251,7 +251,7 @@ def command_problem(
 def read_text(file: Path) -> str:
     """Read a text file. Raises InputError if it can't be read."""
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} can't be read: {error}") from None
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Collection, Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
+
+from flowevolve.sandbox.isolation import package_folders
 
 
 def imported_modules(folder: Path, source: str, suffix: str, hidden: Collection[str]) -> dict[str, str]:
@@ -18,12 +22,30 @@ def imported_modules(folder: Path, source: str, suffix: str, hidden: Collection[
     waiting = [source] if suffix == ".py" else []
     while waiting:
         for package in _packages(waiting.pop()):
-            for file in _files(folder, package):
+            for file in files_of(folder, package):
                 path = str(file.relative_to(folder))
                 if path not in found and path not in hidden and (text := _text(file)) is not None:
                     found[path] = text
                     waiting.append(text)
     return found
+
+
+def files_of(folder: Path, package: str) -> list[Path]:
+    """The Python files of a folder's module or package of this name; none if the folder has no such module.
+
+    A package without an ``__init__.py`` counts, too, unless an installed one has the same name: Python prefers that.
+    """
+    file, package_folder = folder / f"{package}.py", folder / package
+    regular = (package_folder / "__init__.py").is_file()
+    if not regular and file.is_file():
+        return [file]
+    return sorted(package_folder.rglob("*.py")) if regular or not is_installed(package) else []
+
+
+def is_installed(package: str) -> bool:
+    """Whether programs in the sandbox can import a package."""
+    folders = [str(folder) for folder in package_folders()]
+    return package in sys.stdlib_module_names or PathFinder.find_spec(package, folders) is not None
 
 
 def _packages(source: str) -> Iterator[str]:
@@ -39,15 +61,8 @@ def _packages(source: str) -> Iterator[str]:
                 yield module.partition(".")[0]
 
 
-def _files(folder: Path, package: str) -> list[Path]:
-    if (folder / package / "__init__.py").is_file():
-        return sorted((folder / package).rglob("*.py"))
-    file = folder / f"{package}.py"
-    return [file] if file.is_file() else []
-
-
 def _text(file: Path) -> str | None:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None

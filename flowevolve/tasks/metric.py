@@ -229,7 +229,7 @@ class MetricTask:
 def _components(prompt: object) -> Mapping[str, str]:
     if isinstance(prompt, Path):
         try:
-            return {COMPONENT: prompt.read_text(encoding="utf-8")}
+            return {COMPONENT: prompt.read_text(encoding="utf-8-sig")}
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"prompt: {prompt} can't be read: {error}") from None
     if isinstance(prompt, str):

@@ -6,12 +6,11 @@ import ast
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
 from flowevolve.problems.folders.files import parsed
-from flowevolve.sandbox.isolation import package_folders
+from flowevolve.programs.modules import files_of, is_installed
 
 _NETWORK = {
     *("aiohttp", "anthropic", "boto3", "datasets", "google", "huggingface_hub", "httpx", "litellm", "openai"),
@@ -47,10 +46,16 @@ def check(folder: Path, files: Sequence[Path], supplied: Collection[str] = ()) -
     imports = [each for each in all_imports(folder, files) if each.module not in supplied]
     stood_in = {name.partition(".")[0] for name in supplied}
     missing = [each for each in imports if each.package in stood_in or not is_installed(each.package)]
+    placed = {each: place for each in missing if (place := _below(folder, each.package)) is not None}
+    missing = [each for each in missing if each not in placed]
     sure = dict.fromkeys(_said(each, each.package in stood_in) for each in missing if each.sure)
     if sure:
         raise InputError(f"{folder}: it can't be run here: {'; '.join(sure)}")
     doubtful = [f"{_said(each, each.package in stood_in)}; this matters only if it is imported" for each in missing]
+    doubtful += [
+        f"{each.file} needs {each.package}, and has to add the folder of {place} to sys.path"
+        for each, place in placed.items()
+    ]
     present = [each for each in imports if each not in missing and _beyond(each)]
     return list(
         dict.fromkeys([*doubtful, *(f"{each.file} imports {each.module}: {_beyond(each)}" for each in present)])
@@ -64,10 +69,10 @@ def all_imports(folder: Path, files: Sequence[Path]) -> list[Import]:
     while waiting:
         file = waiting.pop(0)
         for each in imports_of(file):
-            local = _local(folder, each.package)
-            if local is not None:
-                waiting += [local] if local not in seen else []
-                seen.add(local)
+            if files_of(folder, each.package):
+                local = [file for file in _executed(folder, each.module) if file not in seen]
+                waiting += local
+                seen.update(local)
             elif each.package not in sys.stdlib_module_names:
                 found.append(each)
     return found
@@ -104,15 +109,17 @@ def _is_suppress(node: ast.expr) -> bool:
     return False
 
 
-def is_installed(package: str) -> bool:
-    """Whether programs in the sandbox can import a package."""
-    folders = [str(folder) for folder in package_folders()]
-    return package in sys.stdlib_module_names or PathFinder.find_spec(package, folders) is not None
+def _executed(folder: Path, module: str) -> list[Path]:
+    """The folder's files that importing a module executes: its own, and those of the packages that it is in."""
+    names = module.split(".")
+    places = [folder.joinpath(*names[:number]) for number in range(1, len(names) + 1)]
+    return [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
 
 
-def _local(folder: Path, package: str) -> Path | None:
-    places = (folder / f"{package}.py", folder / package / "__init__.py")
-    return next((place for place in places if place.is_file()), None)
+def _below(folder: Path, package: str) -> Path | None:
+    """Where below the folder there is a module of this name, which an evaluator may put on sys.path."""
+    found = sorted([*folder.glob(f"**/{package}.py"), *folder.glob(f"**/{package}/__init__.py")])
+    return found[0].relative_to(folder) if found else None
 
 
 def _said(need: Import, stood_in: bool) -> str:

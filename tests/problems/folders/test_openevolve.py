@@ -115,6 +115,37 @@ def evaluate(path):
     assert "many: [0 1 2]" in verdict.feedback
 
 
+async def test_modules_in_a_package_without_an_init_file(tmp_path: Path, judge: Judge) -> None:
+    evaluator = OPENEVOLVE["evaluator.py"].replace("from target", "from tools.target")
+    folder = write(tmp_path / "plain", OPENEVOLVE, evaluator=evaluator, target=None)
+    (folder / "tools").mkdir()
+    (folder / "tools" / "target.py").write_text("TARGET = 10\n")
+    assert (await judge(folder_problem(folder), None)).value == pytest.approx(0.3)
+    (folder / "tools" / "target.py").write_text("import no_such_package\n")
+    with pytest.raises(InputError, match=r"target.py needs no_such_package, which is not installed"):
+        folder_problem(folder)
+
+
+async def test_modules_in_a_folder_that_the_evaluator_puts_on_the_path(tmp_path: Path, judge: Judge) -> None:
+    search = "import os, sys\nsys.path.append(os.path.join(os.path.dirname(__file__), 'tools'))\n"
+    evaluator = search + OPENEVOLVE["evaluator.py"]
+    folder = write(tmp_path / "added", OPENEVOLVE, evaluator=evaluator, target=None)
+    (folder / "tools").mkdir()
+    (folder / "tools" / "target.py").write_text("TARGET = 10\n")
+    problem = folder_problem(folder)
+    assert "evaluator.py needs target, and has to add the folder of tools/target.py to sys.path" in problem.notes
+    assert (await judge(problem, None)).value == pytest.approx(0.3)
+
+
+def test_what_the_seed_imports_from_a_package_without_an_init_file_goes_with_it(tmp_path: Path) -> None:
+    files = {**OPENEVOLVE, "initial_program.py": "from tools.helper import help_out\nimport numpy\n"}
+    folder = write(tmp_path / "helped", files)
+    for name in ("tools", "numpy"):
+        (folder / name).mkdir()
+        (folder / name / "helper.py").write_text("def help_out(): pass\n")
+    assert list(folder_problem(folder).modules) == ["tools/helper.py"]
+
+
 async def test_other_languages(tmp_path: Path, judge: Judge) -> None:
     evaluator = """
 import subprocess
