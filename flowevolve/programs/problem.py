@@ -187,10 +187,10 @@ def one_source(files: Mapping[str, str], main: str) -> str:
 def failed(worst: float, outcome: Outcome) -> Verdict:
     """The verdict on a program whose run failed."""
     words = outcome.stderr[-_LAST_WORDS:].strip()
-    last_line = words.splitlines()[-1] if words else ""
+    said = words.splitlines()[-2 if outcome.status == "denied" else -1 :]  # what was denied is said before why
     return Verdict(
         worst,
         f"The program failed ({outcome.status}):\n{words}",
-        f"{outcome.status}: {last_line}" if last_line else outcome.status,
+        ": ".join([outcome.status, *said]),
         {"seconds": outcome.seconds},
     )

@@ -60,6 +60,8 @@ def read_outcome(request: Request, report: Report, stdout: bytes, stderr: bytes,
         with suppress(ValueError):
             value = read_result(stdout, request.result_limit)
     errors = stderr.decode("utf-8", "replace")
+    if status == "error" and not why and not errors.strip():
+        why = f"it ended with exit code {report.code}"
     gap = "" if not errors or errors.endswith("\n") else "\n"
     return Outcome(
         status,

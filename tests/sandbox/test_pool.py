@@ -51,7 +51,7 @@ async def test_a_script_leaves_its_result_in_a_global() -> None:
     [
         ("def f(:", None, "error", "SyntaxError"),
         ("raise ValueError('so it is')", None, "error", "ValueError: so it is"),
-        ("import sys; sys.exit(3)", None, "error", ""),
+        ("import sys; sys.exit(3)", None, "error", "it ended with exit code 3"),
         ("import sys; sys.exit('no use')", None, "error", "no use"),
         ("import sys; sys.exit(0)", None, "ok", ""),
         ("import sys; sys.exit(0)", "f", "error", "ended without a result"),

@@ -65,6 +65,8 @@ def openevolve(
     said = getattr(_load(folder, evaluator, "evaluation_module"), function)(path, **keywords)
     if isinstance(said, dict) and isinstance(said.get("metrics"), dict):
         said = EvaluationResult(said["metrics"], said.get("artifacts") or {})
+    if inspect.iscoroutine(said):
+        said.close()  # so that its warning does not hide the error below
     metrics, artifacts = getattr(said, "metrics", said), getattr(said, "artifacts", {})
     if not isinstance(metrics, dict) or not isinstance(artifacts, dict):
         raise TypeError(f"{function} returned {type(said).__name__}, not a dict of metrics or an EvaluationResult")

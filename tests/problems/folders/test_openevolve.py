@@ -191,6 +191,9 @@ async def test_programs_that_fail(folder: Path, judge: Judge, program: str, fail
         ("return {'validity': 0.0, 'error': 'it is\\ntoo long'}", "it is too long"),
         ("raise KeyError('x')", "KeyError: 'x'"),
         ("import sys; sys.exit(0)", "ended without a result"),
+        ("import sys; sys.exit(3)", "error: it ended with exit code 3"),
+        ("open(__file__ + '.log', 'w')", "evaluator.py.log': the sandbox does not permit what the program tried"),
+        ("yield 1", "TypeError: evaluate returned generator"),
     ],
 )
 async def test_evaluators_that_fail(tmp_path: Path, judge: Judge, says: str, failure: str) -> None:
@@ -200,6 +203,20 @@ async def test_evaluators_that_fail(tmp_path: Path, judge: Judge, says: str, fai
     assert failure in verdict.failure
     assert "\n" not in verdict.failure
     assert (await judge(folder_problem(folder), None)).failure == verdict.failure
+
+
+async def test_an_evaluator_that_is_a_coroutine_fails(tmp_path: Path, judge: Judge) -> None:
+    folder = write(tmp_path / "async", OPENEVOLVE, evaluator="async def evaluate(path):\n    return {}\n", config="")
+    verdict = await judge(folder_problem(folder), None)
+    assert str(verdict.failure).startswith("error: TypeError: evaluate returned coroutine")
+
+
+def test_files_may_begin_with_a_byte_order_mark(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.write_text(file.read_text(), encoding="utf-8-sig")
+    problem = folder_problem(folder)
+    assert problem.seed()["initial_program.py"] == OPENEVOLVE["initial_program.py"]
+    assert problem.statement.startswith("Write a function whose total is ten.")
 
 
 async def test_what_takes_too_long_fails(folder: Path, hurried: Judge) -> None:
