@@ -60,7 +60,7 @@ class CallableProblem(FunctionProblem):
         memory_mb: int | None = None,
         elsewhere: NamedScorer | None = None,
     ) -> None:
-        self._score = score
+        self.scorer = score
         self._elsewhere = elsewhere
         self._takes_arguments = _takes_two(score)
         self.source = source
@@ -74,7 +74,7 @@ class CallableProblem(FunctionProblem):
 
     def score(self, case: Case, result: JSON) -> Verdict:
         try:
-            return _verdict(self._score(result, case.arguments) if self._takes_arguments else self._score(result))
+            return _verdict(self.scorer(result, case.arguments) if self._takes_arguments else self.scorer(result))
         except WrongResultError:
             raise
         except (Exception, SystemExit) as error:  # the user's function may raise anything on untrusted data

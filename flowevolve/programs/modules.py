@@ -24,7 +24,7 @@ def imported_modules(folder: Path, source: str, suffix: str, hidden: Collection[
         for package in _packages(waiting.pop()):
             for file in files_of(folder, package):
                 path = str(file.relative_to(folder))
-                if path not in found and path not in hidden and (text := _text(file)) is not None:
+                if path not in found and path not in hidden and (text := text_of(file)) is not None:
                     found[path] = text
                     waiting.append(text)
     return found
@@ -61,8 +61,9 @@ def _packages(source: str) -> Iterator[str]:
                 yield module.partition(".")[0]
 
 
-def _text(file: Path) -> str | None:
+def text_of(file: Path) -> str | None:
+    """The text of a file; None if it can't be read."""
     try:
         return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return None

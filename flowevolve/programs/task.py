@@ -16,6 +16,7 @@ from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score, Task
 from flowevolve.programs.evaluator import EvaluatorProblem, without_evaluator
 from flowevolve.programs.problem import Case, Problem, Verdict
+from flowevolve.programs.scoring_code import scoring_digest
 from flowevolve.programs.trust import Trial, trust_by_settings
 from flowevolve.sandbox import Sandbox, SandboxPair, SandboxSettings
 from flowevolve.sandbox.evaluators import Evaluators, Tell, tell_nobody
@@ -112,6 +113,10 @@ class ProgramTask:
 
     def seed(self) -> Artifact:
         return self.problem.seed()
+
+    def adjustable(self) -> Mapping[str, str]:
+        digest = scoring_digest(self.problem)
+        return {} if digest is None else {"the evaluator": digest}
 
     def check_seed(self, score: float) -> None:
         """Raises:

@@ -35,6 +35,7 @@ MAY_CHANGE = (
     "staleness",
     "stages",
     "stopping",
+    "task.folder",
     "vllm",
     "watch",
 )
@@ -80,7 +81,8 @@ def check_parts(directory: Path, start: RunStarted, plan: Plan, note: Callable[[
     """
     changed = changed_parts(start, plan.task, type(plan.algorithm))
     settings = plan.task.adjustable() if isinstance(plan.task, Adjustable) else {}
-    if other := [name for name in changed if name not in (*FUNCTIONS, *settings)]:
+    seed = "the program that evolution starts from" if plan.task.seed().kind == "program" else "prompt"
+    if other := [seed if name == "prompt" else name for name in changed if name not in (*FUNCTIONS, *settings)]:
         raise InputError(
             f"{directory}: {' and '.join(other)} {'has' if len(other) == 1 else 'have'} changed since the run "
             "began, and a run goes on with what it began with; give that, or start a new run in another directory"

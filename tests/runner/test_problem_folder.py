@@ -168,7 +168,24 @@ def test_whether_scores_could_be_forged_is_told_everywhere(tmp_path: Path) -> No
     write(folder, OPENEVOLVE, initial_program=program, config="")  # works apart, but the run has begun otherwise
     more = flowevolve("resume", "out", "--set", "budget.evaluations=6", cwd=tmp_path)
     assert more.returncode == 0, more.stdout + more.stderr
+    assert more.stdout.count("out: the evaluator has changed since the run began; from now on the new one is used") == 1
     assert json.loads((out / "result.json").read_text())["score_trust"] == "shared"
+
+    write(folder, OPENEVOLVE, initial_program=program + "\n\ndef unused(): pass\n", config="")
+    refused = flowevolve("resume", "out", "--set", "budget.evaluations=8", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("the program that evolution starts from has changed since")) == (
+        2,
+        1,
+    )
+
+    write(folder, OPENEVOLVE, initial_program=program, config="")
+    (tmp_path / "elsewhere").mkdir()
+    folder.rename(tmp_path / "elsewhere" / "problem")
+    gone = flowevolve("resume", "out", "--set", "budget.evaluations=8", cwd=tmp_path)
+    assert (gone.returncode, gone.stderr.count("if it has moved, set task.folder to where it is now")) == (2, 1)
+    place = f"task.folder={tmp_path / 'elsewhere' / 'problem'}"
+    moved = flowevolve("resume", "out", "--set", "budget.evaluations=8", "--set", place, cwd=tmp_path)
+    assert moved.returncode == 0, moved.stdout + moved.stderr
 
     for name in ("score_trust", "shared_because"):  # as in files of earlier versions
         del result[name]

@@ -34,7 +34,7 @@ def folder_problem(folder: Path, worst: float = 0.0) -> EvaluatorProblem:
 def system_of(folder: Path) -> System:
     """Raises: InputError if the folder does not exist, or belongs to no known system."""
     if not folder.is_dir():
-        raise InputError(f"{folder}: there is no such folder")
+        raise InputError(f"{folder}: there is no such folder; if it has moved, set task.folder to where it is now")
     for system in get_args(System):
         if (folder / _MARKS[system]).is_file():
             found: System = system
