@@ -89,7 +89,8 @@ class Replayed:
     @property
     def notes(self) -> list[str]:
         """What has to be known to read the figures."""
-        return [_replies_note(self.replies), _load_note(self)]
+        programs = [] if self.result.score_trust is None else [_PROGRAMS_NOTE]
+        return [_replies_note(self.replies), _load_note(self), *programs]
 
 
 async def replay(
@@ -221,6 +222,12 @@ def _check_given(directory: Path, before: frozenset[str], given: ProvidedObjects
 
 def _replies(server: RecordedServer, record: ReplayableCalls) -> Replies:
     return Replies(server.matched, server.stand_ins, server.peak, record.peak, record.slowing)
+
+
+_PROGRAMS_NOTE = (
+    "programs: they are run again, but take no time in a replay. If running them took much of the "
+    "recorded time, the replay is too fast"
+)
 
 
 def _replies_note(replies: Replies) -> str:

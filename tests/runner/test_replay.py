@@ -279,3 +279,14 @@ def test_a_replay_has_the_thinking_of_its_run_and_takes_nothing_more_off(tmp_pat
     play(tmp_path / "run", "budget.rollouts=60", out=tmp_path / "replay")
     with RecordedRun(tmp_path / "replay") as replayed:
         assert {(call.thinking, call.reply) for call in replayed.calls()} == {("hmm", "<think>kept</think> yes")}
+
+
+def test_that_programs_take_no_time_is_told(tmp_path: Path) -> None:
+    settings = {
+        "algorithm": {"name": "best_of_n"},
+        "task": {"name": "program", "problem": "circle_packing_26"},
+        "sim": {"world": "code"},
+        "budget": {"proposals": 2},
+    }
+    record(tmp_path, settings, task=None)
+    assert "programs: they are run again, but take no time in a replay" in shown(play(tmp_path, task=None))
