@@ -88,6 +88,77 @@ def test_of_several_files_those_change_that_are_named() -> None:
     assert read_program("```helper.py\na = 2\n```", TWO, "whole") == changed
 
 
+SEVERAL = Artifact(
+    {
+        "program.py": "import helper\n\n\ndef solve(n):\n    return helper.gain(n)\n",
+        "parts/helper.py": "def gain(n):\n    g = 2\n    return g * n\n",
+        "parts/other.py": "def other(n):\n    g = 2\n    return n + g\n",
+    },
+    kind="program",
+)
+GAIN = "<<<<<<< SEARCH\n    g = 2\n=======\n    g = 3\n>>>>>>> REPLACE"
+HELPER = SEVERAL["parts/helper.py"].replace("2", "3")
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "FILE: parts/helper.py\n",
+        "FILE: ./parts/helper.py (the gain)\n",
+        "### 1. FILE: parts/helper.py\n",
+        "### parts/helper.py\n```python\n",
+        "**`parts/helper.py`** (updated)\n\n",
+        "parts/helper.py\n",
+        "```python parts/helper.py\n",
+        "In `parts/helper.py`, a larger gain is better, as the total grows with it:\n\n",
+        "FILE: program.py\n<<<<<<< SEARCH\nimport helper\n=======\nimport helper\n\n>>>>>>> REPLACE\n\n## parts/helper.py\n",
+    ],
+)
+def test_an_edit_is_of_the_file_that_is_named_above_it(above: str) -> None:
+    fence = "\n```" if "```" in above else ""
+    assert read_program(f"{above}{GAIN}{fence}", SEVERAL, "edits")["parts/helper.py"] == HELPER
+
+
+def test_an_edit_without_a_file_is_made_where_alone_it_can_be() -> None:
+    reply = GAIN.replace("    g = 2\n", "    g = 2\n    return g * n\n").replace("g = 3", "g = 3\n    return g * n")
+    assert read_program(reply, SEVERAL, "edits")["parts/helper.py"] == HELPER
+    for unclear in (GAIN, f"FILE: parts/other.py\n{reply}", f"Both helper.py and other.py are slow:\n{GAIN}"):
+        with pytest.raises(UnparsableReplyError):
+            read_program(unclear, SEVERAL, "edits")
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "```python:parts/helper.py\n",
+        '```python title="parts/helper.py"\n',
+        "### 2. parts/helper.py\n```python\n",
+        "#### `parts/helper.py` (updated)\n```python\n",
+        "#### `parts/helper.py`\nThe gain is larger now.\n\n```python\n",
+    ],
+)
+def test_a_block_is_the_file_that_its_label_or_heading_names(above: str) -> None:
+    assert read_program(f"{above}{HELPER}```", SEVERAL, "whole") == SEVERAL.replace(**{"parts/helper.py": HELPER})
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "In `parts/helper.py` I changed:\n```python\n    g = 3\n```\n",
+        "Use `parts/helper.py` like this:\n```python\nfrom parts import helper\nprint(helper.gain(1))\n```\n",
+        "Run `program.py`:\n```bash\npython program.py\n```\n",
+        "The output of `program.py`:\n```\n0.93\n```\n",
+    ],
+)
+def test_a_block_that_only_speaks_of_a_file_is_not_that_file(beside: str) -> None:
+    wanted = SEVERAL.replace(**{"parts/helper.py": HELPER})
+    whole = f"```parts/helper.py\n{HELPER}```\n"
+    assert read_program(whole + beside, SEVERAL, "whole") == wanted
+    assert read_program(beside + whole, SEVERAL, "whole") == wanted
+    with pytest.raises(UnparsableReplyError, match="no fenced block"):
+        read_program(beside, SEVERAL, "whole")
+
+
 MAIN = "from util import dist\n\ndef solve(a, b):\n    return dist(a, b)\n"
 UTIL = "def dist(a, b):\n    return abs(a - b)\n"
 

@@ -79,7 +79,7 @@ def _answer(reply: str, parent: Mapping[str, str]) -> str:
 
 def _edits(answer: str, parent: Mapping[str, str], form: Form) -> Sequence[Found]:
     """The edits of a reply that are to be made: none if a whole program was asked for and the reply has one, too."""
-    found = find_edits(answer)
+    found = find_edits(answer, parent)
     return found if form == "edits" or not found or not _has_program_beside(answer, parent) else ()
 
 

@@ -11,6 +11,7 @@ from flowevolve.programs.edits import Edit, EditError, apply_edit
 from flowevolve.prompts.reading.choosing import named_a_draft
 from flowevolve.prompts.reading.elisions import elision
 from flowevolve.prompts.reading.fences import blocks
+from flowevolve.prompts.reading.file_names import file_named, file_named_above
 
 _SEARCH = re.compile(r"^[ \t]*(?:<{4,12}|-{5,12})[ \t]*(?:SEARCH|ORIGINAL|OLD)\b[ \t]*:?[ \t]*`*$", re.IGNORECASE)
 _MIDDLE = re.compile(r"^[ \t]*={5,12}[ \t]*$")
@@ -49,12 +50,13 @@ class Found:
     ended: bool = True
 
 
-def find_edits(answer: str) -> list[Found]:
+def find_edits(answer: str, files: Collection[str] = ()) -> list[Found]:
     """The edits in a reply (given without its thinking), in order; text between them is ignored.
 
-    A line ``FILE: name`` applies until the next one. Edits below a heading that names drafts get a `Found.problem`
-    instead of the edit, unless all edits are drafts.
+    A line ``FILE: name``, or a heading or label that names one of several ``files``, applies until the next one. Edits
+    below a heading that names drafts get a `Found.problem` instead of the edit, unless all edits are drafts.
     """
+    known = files if len(files) > 1 else ()
     found: list[Found] = []
     drafts: list[bool] = []
     end = 0
@@ -64,12 +66,14 @@ def find_edits(answer: str) -> list[Found]:
     while place < len(lines):
         line, start, before = lines[place], place, len(found)
         if named := _FILE.match(line):
-            file = named[1].strip().strip("`*'\" ")
+            file = file_named(line, known) or named[1].strip().strip("`*'\" ")
             place += 1
         elif _SEARCH.match(line):
+            file = _named_above(lines[end:start], known) or file
             one, place = _bracketed(lines, place + 1, len(found) + 1, file)
             found.append(one)
         elif _SEARCH_WORD.match(line):
+            file = _named_above(lines[end:start], known) or file
             named_one, place = _named(lines, place + 1, len(found) + 1, file)
             if named_one is not None:
                 found.append(named_one)
@@ -85,6 +89,11 @@ def find_edits(answer: str) -> list[Found]:
         Found(each.number, None, problem, each.ended) if draft else each
         for each, draft in zip(found, drafts, strict=True)
     ]
+
+
+def _named_above(above: Sequence[str], known: Collection[str]) -> str | None:
+    """The file that the lines since the previous edit name in other ways than by a line ``FILE: name``."""
+    return None if any(map(_FILE.match, above)) else file_named_above(above, known)
 
 
 def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:
@@ -179,7 +188,8 @@ _MOST_LINES = 2000
 def apply_edits(files: Mapping[str, str], found: Sequence[Found]) -> tuple[dict[str, str], list[LeftOut]]:
     """The files after the edits were made one after the other, and the edits that were not made.
 
-    If there is only one file, edits need not name it.
+    If there is only one file, edits need not name it. If there are several, an edit that names none is made in the only
+    one that has its SEARCH text.
 
     Raises:
         EditError: if there are more than `MOST_EDITS`.
@@ -214,7 +224,7 @@ def _made(
         try:
             if each.edit is None:
                 raise each.problem or EditError("it can't be read")
-            name = _file_of(each.edit, files)
+            name = _file_of(each.edit, changed)
             wanted = name, _bare(each.edit.search)
             if wanted in unclear:
                 raise EditError("another edit puts other lines in the same place; write one alone", Reason.AMBIGUOUS)
@@ -261,8 +271,19 @@ def _file_of(edit: Edit, files: Mapping[str, str]) -> str:
         return next(iter(files))
     if edit.file is not None and edit.file in files:
         return edit.file
+    fitting = [name for name, text in files.items() if edit.file is None and _has_place(edit, name, text)]
+    if len(fitting) == 1:
+        return fitting[0]
     problem = "no line 'FILE: name' stands before it" if edit.file is None else f"there is no file {edit.file!r}"
     raise EditError(f"{problem}; the files are {', '.join(files)}", Reason.UNKNOWN_FILE)
+
+
+def _has_place(edit: Edit, name: str, text: str) -> bool:
+    try:
+        apply_edit(text, edit, comment_of(name))
+    except EditError as error:
+        return error.reason is not Reason.NOT_FOUND
+    return True
 
 
 def failure(left_out: Sequence[LeftOut], total: int) -> UnparsableReplyError:

@@ -28,6 +28,7 @@ from flowevolve.prompts.reading.edits import LeftOut
 from flowevolve.prompts.reading.elisions import elision, named_elision
 from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks, unwrapped
 from flowevolve.prompts.reading.fields import tagged
+from flowevolve.prompts.reading.file_names import file_named, file_named_above
 
 _NO_PROGRAMS = frozenset(
     {"bash", "sh", "shell", "console", "zsh", "text", "txt", "plaintext", "output", "markdown", "md", "json", "jsonc"}
@@ -165,21 +166,36 @@ def _texts(answer: str, parent: Mapping[str, str]) -> dict[str, str]:
         return {name: _one_text(answer, old, "python" if name.endswith(".py") else "", name)}
     found: dict[str, list[Block]] = {}
     lines = answer.split("\n")
+    end = 0
     for block in blocks(answer, parent):
-        named = _file_of(block, lines, parent)
+        named = _file_of(block, lines[end : block.start], parent)
+        end = block.stop
         if named is not None:
             found.setdefault(named, []).append(block)
-    return {name: chosen(each, answer, f"block of {name}").body for name, each in found.items()}
+    return {
+        name: _meant(each, answer, parent[name], f"block of {name}", python=name.endswith(".py")).body
+        for name, each in found.items()
+    }
 
 
-def _file_of(block: Block, lines: Sequence[str], known: Mapping[str, str]) -> str | None:
-    """The file that a block is for, by its label, the line above it, or the remark that it begins with."""
+def _file_of(block: Block, above: Sequence[str], known: Mapping[str, str]) -> str | None:
+    """The file that a block is for, by its label, the lines above it, or the remark that it begins with."""
     if block.label in known:
         return block.label
-    above = next((line for line in reversed(lines[: block.start]) if line.strip()), "")
+    nearest = next((line for line in reversed(above) if line.strip()), "")
     first = block.body.lstrip("\n").partition("\n")[0]
-    words = [*block.label.split(), *(match[1] for match in (_FILE_HEADING.match(above), _REMARK.match(first)) if match)]
-    return next((word for word in words if word in known), None)
+    headings = [match[1] for match in (_FILE_HEADING.match(nearest), _REMARK.match(first)) if match]
+    named = file_named(block.label, known) or next((name for name in headings if name in known), None)
+    explained = file_named_above(above, known)
+    if named is None and explained is not None and _could_be(block, known[explained], python=explained.endswith(".py")):
+        return explained
+    return named
+
+
+def _could_be(block: Block, old: str, *, python: bool) -> bool:
+    """Whether a block below an explanation that names a file is the whole file, and no quotation, output or command."""
+    whole = _has_all(block.body, old) if python else 2 * len(block.body) > len(old)
+    return block.language not in _NO_PROGRAMS and whole
 
 
 def _one_text(answer: str, parent: str | None, language: str, name: str = "") -> str:
@@ -189,7 +205,7 @@ def _one_text(answer: str, parent: str | None, language: str, name: str = "") ->
     if not programs and len(found) == 1 and (not python or _is_program(found[0].body)):
         programs = found
     if programs:
-        block = _meant(programs, answer, parent, python=python)
+        block = _meant(programs, answer, parent, "program", python=python)
         return _mended(block, answer) if python else block.body
     if found:
         raise UnparsableReplyError("no fenced block with a program in the reply", Reason.MISSING)
@@ -204,12 +220,12 @@ def _one_text(answer: str, parent: str | None, language: str, name: str = "") ->
     return text
 
 
-def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: bool) -> Block:
-    """The block that is the program. If the reply does not say which, blocks are ruled out that are part of another
-    one, are not Python though they should be, or lack what the parent has.
+def _meant(found: Sequence[Block], answer: str, parent: str | None, what: str, *, python: bool) -> Block:
+    """The block that is the program, or what ``what`` calls it. If the reply does not say which, blocks are ruled out
+    that are part of another one, are not Python though they should be, or lack what the parent has.
     """
     try:
-        return chosen(found, answer, "program")
+        return chosen(found, answer, what)
     except UnparsableReplyError as error:
         if len(found) > _MOST_BLOCKS:
             raise
@@ -219,7 +235,7 @@ def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: b
         left = without(left, lambda each: python and not _is_program(each.body))
         if len(left) == len(found):
             raise error
-        return chosen(left, answer, "program")
+        return chosen(left, answer, what)
 
 
 def _is_part(block: Block, other: Block, parent: str | None) -> bool:
