@@ -34,7 +34,7 @@ def _of_evaluator(problem: EvaluatorProblem) -> Iterator[str]:
         text = text_of(problem.folder / file)
         if text is not None:
             yield text
-            yield from imported_modules(problem.folder, text, Path(file).suffix).values()
+            yield from imported_modules(problem.folder, text, Path(file).suffix, hidden=()).values()
 
 
 def _files_named(problem: EvaluatorProblem) -> Iterator[str]:

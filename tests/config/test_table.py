@@ -25,4 +25,4 @@ def test_a_key_is_a_setting_or_in_a_section(key: str, among: bool) -> None:
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("[budget]\nminutes = 1\n", encoding="utf-8-sig")
-    assert load_table(tmp_path / "run.toml") == {"budget": {"minutes": 1}}
+    assert load_table(tmp_path / "run.toml", []) == {"budget": {"minutes": 1}}
