@@ -11,7 +11,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.archives.descriptors import Space
 from flowevolve.core.event_kinds import PoolCommitted
 from flowevolve.core.events import Event
-from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedNote
+from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove, LoggedNote
 from flowevolve.page.projection.candidates import Candidates
 from flowevolve.page.tables.candidates import CellRow
 
@@ -29,6 +29,8 @@ class Cells:
         """The features of the candidates, oldest first."""
         self._best: dict[int, tuple[str, float]] = {}
         """The candidate of each cell, and its score."""
+        self._islands: dict[str, tuple[JSON, float]] = {}
+        """The island of each candidate that is on one, and since when it is there."""
 
     def event(self, event: Event) -> Iterator[CellRow]:
         if isinstance(event.body, PoolCommitted):
@@ -37,12 +39,16 @@ class Cells:
 
     def _change(self, change: LoggedChange, time: float) -> Iterator[CellRow]:
         match change:
+            case LoggedMove(move=name) | LoggedAnnotate(annotate=name) if name in self._islands:
+                yield self._on_island(name)
+        match change:
             case LoggedAdd(add=name, attributes=attributes):
                 if isinstance(descriptor := attributes.get("descriptor"), dict):
                     self._described[name] = _numbers(descriptor)
                     yield from self._place(name, time)
                 if (island := attributes.get("island")) is not None:
-                    yield self._on_island(island, name, time)
+                    self._islands[name] = island, time
+                    yield self._on_island(name)
             case LoggedAnnotate(annotate=name, attributes=attributes) if name in self._described:
                 if isinstance(descriptor := attributes.get("descriptor"), dict):
                     self._described[name] = _numbers(descriptor)
@@ -54,9 +60,10 @@ class Cells:
                     return
                 yield from self._place_all(time)
 
-    def _on_island(self, island: JSON, candidate: str, time: float) -> CellRow:
+    def _on_island(self, candidate: str) -> CellRow:
+        island, since = self._islands[candidate]
         row = self._candidates.rows.get(candidate)
-        return CellRow(f"island {island}", candidate, (), candidate, None if row is None else row.score, time)
+        return CellRow(f"island {island}", candidate, (), candidate, None if row is None else row.score, since)
 
     def _place_all(self, time: float) -> Iterator[CellRow]:
         """Place every candidate anew."""

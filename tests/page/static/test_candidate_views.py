@@ -45,3 +45,5 @@ async def test_the_views_of_candidates_say_what_the_tables_say(
     for cell, value in (("3", 0.5), ("4", 0.25), ("3", 0.75)):  # the last row takes the place of the first
         await tab.evaluate(f"flowevolve.put(flowevolve.run, 'cells', [['map', '{cell}', [0.5], 'c0', {value}, 1]])")
     await expect(tab.locator(".tile")).to_have_text(["cell 3 0.7500", "cell 4 0.2500"], use_inner_text=True)
+    await tab.evaluate("flowevolve.put(flowevolve.run, 'cells', [['island 1', 'c0', [], 'c0', 0.5, 1]])")
+    await expect(tab.get_by_label("island 1").locator("h2")).to_contain_text("1 candidate, best 0.5000")

@@ -103,7 +103,7 @@ class Archive extends Component {
     const { tiles } = archive;
     const works = tiles.filter((tile) => tile.works && tile.score != null);
     const best = works.reduce((most, tile) => Math.max(most, tile.score), -Infinity);
-    const noun = tiles[0].cell == null ? "program" : "cell";
+    const noun = tiles[0].cell != null ? "cell" : isCode(store) ? "program" : "candidate";
     const said = `${number(tiles.length)} ${noun}${tiles.length === 1 ? "" : "s"}${works.length ? `, best ${score(best)}` : ""}${works.length < tiles.length ? `, ${tiles.length - works.length} not working` : ""}`;
     return html`<section aria-label=${archive.name}>
       <h2>${capital(archive.name)} <span class="faint">${said}</span></h2>
