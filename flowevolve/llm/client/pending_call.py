@@ -35,6 +35,7 @@ from flowevolve.core.model import (
 from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
 from flowevolve.llm.client.model import Model
+from flowevolve.llm.client.plugin_transports import within_protocol
 from flowevolve.llm.client.reachability import without_full_stop
 from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
@@ -293,7 +294,7 @@ class PendingChat(PendingCall[ChatReply]):
     async def _send(self) -> ChatReply:
         self.sent = now()
         model = self.model
-        reply = await model.transport.chat(self.request, timeout=model.timeout_seconds)
+        reply = await within_protocol(model.transport.chat(self.request, timeout=model.timeout_seconds), ChatReply)
         return with_estimated_usage(self.request, reply if model.keep_thinking else await without_thinking(reply))
 
 
@@ -304,7 +305,8 @@ class PendingEmbed(PendingCall[EmbedReply]):
     async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> EmbedReply:
         """As for any call. Embeddings are never hedged, as they are short."""
         model = self.model
-        reply = await embedding_transport(model.transport).embed(self.request, timeout=model.timeout_seconds)
+        call = embedding_transport(model.transport).embed(self.request, timeout=model.timeout_seconds)
+        reply = await within_protocol(call, EmbedReply)
         return embedding_with_estimated_usage(self.request, reply)
 
     def shortest(self) -> EmbedRequest:

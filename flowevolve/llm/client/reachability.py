@@ -19,6 +19,7 @@ from flowevolve.core.model import (
     WrongAddressError,
 )
 from flowevolve.llm.client.model import Model
+from flowevolve.llm.client.plugin_transports import within_protocol
 
 CHECK_SECONDS = 30.0
 """The time limit for one backend's answer."""
@@ -30,7 +31,7 @@ async def is_alive(transport: Transport) -> bool:
     """Whether the backend answers a request for its models, even if with a refusal. This uses no tokens."""
     try:
         with anyio.fail_after(CHECK_SECONDS):
-            await transport.models()
+            await within_protocol(transport.models(), tuple)
     except (UnreachableError, ServerError, TimeoutError):
         return False
     except LLMError:
@@ -90,7 +91,7 @@ async def _served_models(
     """The models that the backend lists; None if it has no such list and need not have one."""
     try:
         with anyio.fail_after(CHECK_SECONDS):
-            return await transport.models()
+            return await within_protocol(transport.models(), tuple)
     except WrongAddressError as error:
         raise BackendRefusedError(f"{where}: {error}") from error
     except RefusedError as error:

@@ -1,0 +1,29 @@
+"""What a transport of a plug-in may get wrong, and how its calls fail then."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from flowevolve._util.errors import FlowevolveError, said
+from flowevolve.core.model import LLMError, ServerError
+
+T = TypeVar("T")
+
+
+async def within_protocol(call: Awaitable[object], kind: type[T]) -> T:
+    """Await a call of a transport, which has to return a ``kind``.
+
+    Raises:
+        LLMError: as the transport. Anything else that it raises counts as a `ServerError`, as the fault is neither the
+            task's nor the request's, and so does a return value of another type.
+    """
+    try:
+        reply = await call
+    except (LLMError, FlowevolveError):
+        raise
+    except Exception as error:  # a plug-in, and what it uses, may raise anything
+        raise ServerError(f"the backend's own code raised {said(error)}") from error
+    if not isinstance(reply, kind):
+        raise ServerError(f"the backend returned a {type(reply).__name__}, but has to return a {kind.__name__}")
+    return reply
