@@ -352,11 +352,7 @@ class Dispatcher:
         if decision == "discard":
             self.end_item(stage.name, item, "discarded", "stale")
             return None
-        if stage.repair_to is None:
-            raise EngineError(
-                f"staleness policy {self._staleness.policy} wants to repair an item at stage {stage.name!r}, where "
-                "that is not possible; it may do so only if facts.repairable is true"
-            )
+        assert stage.repair_to is not None
         stale = Stale(item, stage.repair_to)
         sent = replace(item, id=repair_id(item.id), payload=stale, created=self._events.elapsed())
         self._enter(stage.name, self.graph.repair or "", sent)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from flowevolve._util.errors import EngineError
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.graph import AnyStage, Graph
 from flowevolve.core.item import Item, Stale, Ticket, carried
@@ -22,11 +25,6 @@ class StalenessCheck:
         self._services = services
         self._policy = policy
 
-    @property
-    def policy(self) -> str:
-        """The name of the policy's class."""
-        return type(self._policy).__name__
-
     def gap(self, item: Item[object]) -> int:
         """How many changes of the pool the item has missed, as the algorithm counts them."""
         payload = item.payload
@@ -35,7 +33,11 @@ class StalenessCheck:
         return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self._services.pool)
 
     def decide(self, stage: AnyStage, item: Item[object]) -> Decision | None:
-        """The staleness policy's decision on an item; None if the item can't be stale and the policy is not asked."""
+        """The staleness policy's decision on an item; None if the item can't be stale and the policy is not asked.
+
+        Raises:
+            EngineError: if the policy decides anything else than it may.
+        """
         if (
             item.id in self._services.interrupted_work
             or stage.name == self._graph.repair
@@ -57,4 +59,15 @@ class StalenessCheck:
             # without a parent there is no edit that could be judged
             and all(each.parents and self._services.pool.keeps(each.parents[0]) for each in carried(item))
         )
-        return self._policy.decide(Staleness(stage.name, gap, revoked, repairable, item, self._services.pool))
+        decision = self._policy.decide(Staleness(stage.name, gap, revoked, repairable, item, self._services.pool))
+        if decision not in get_args(Decision):
+            raise EngineError(
+                f"staleness policy {type(self._policy).__name__} decided {decision!r:.80} on an item at stage "
+                f"{stage.name!r}; it may decide {', '.join(map(repr, get_args(Decision)))}"
+            )
+        if decision == "repair" and not repairable:
+            raise EngineError(
+                f"staleness policy {type(self._policy).__name__} wants to repair an item at stage {stage.name!r}, "
+                "where that is not possible; it may do so only if facts.repairable is true"
+            )
+        return decision

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import anyio
 import pytest
 
 import flowevolve as fe
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import EngineError, InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
+from flowevolve.core.policies import Decision, Staleness
 from flowevolve.core.pool import Candidate, Note
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.runner.assemble import make_staleness
@@ -118,3 +120,27 @@ def test_a_wrong_setting_of_the_policy_an_algorithm_names_is_refused() -> None:
 def test_a_setting_out_of_bounds_is_refused(section: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         make_staleness(parse_config({"staleness": section, "budget": {"proposals": 1}}, "test"), "guarded")
+
+
+class Decides:
+    """Decides the same about every item."""
+
+    def __init__(self, decision: Any) -> None:
+        self._decision = decision
+
+    def decide(self, facts: Staleness) -> Decision:
+        decision: Decision = self._decision
+        return decision
+
+
+@pytest.mark.parametrize(
+    ("decision", "message"),
+    [
+        ("drop", r"staleness policy Decides decided 'drop' on an item at stage '.*'; it may decide 'continue', 'disc"),
+        (None, r"staleness policy Decides decided None on an item"),
+        ("repair", r"staleness policy Decides wants to repair an item at stage '.*', where that is not possible"),
+    ],
+)
+def test_a_policy_that_decides_what_it_may_not_ends_the_run(decision: object, message: str) -> None:
+    with pytest.raises(EngineError, match=message):
+        evolve(Islands(), staleness=Decides(decision))
