@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
@@ -13,8 +14,23 @@ from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import TARGET_SCORE, StopReason
 from flowevolve.runner.overview import read_overview
 
+NamesSetting = Callable[[str], str]
+"""Says, for a setting such as ``budget.minutes``, what whoever resumes a run gives to change it."""
 
-def check_room(budget: Budget, directory: Path) -> None:
+
+def on_command_line(setting: str) -> str:
+    return f"--set {setting}=…"
+
+
+def in_script(setting: str) -> str:
+    """As `on_command_line`, for a call of `flowevolve.optimize`."""
+    section, _, name = setting.partition(".")
+    if section == "budget":
+        return f"budget=flowevolve.Budget({name}=…)"
+    return f"flowevolve.Config({section}={{{name!r}: …}}), given to flowevolve.run"
+
+
+def check_room(budget: Budget, directory: Path, names: NamesSetting) -> None:
     """Raises: InputError if a run that has ended has used up something that ``budget`` limits."""
     run = read_overview(directory)
     taken = {
@@ -30,18 +46,18 @@ def check_room(budget: Budget, directory: Path) -> None:
         if used >= limit:
             raise InputError(
                 f"{directory}: the run has ended and has taken {used:.12g} {name}, so with a limit of {limit:.12g} "
-                f"{name} it can't go on. Raise the limit with --set budget.{_setting(name, budget)}=…"
+                f"{name} it can't go on. Raise the limit with {names(_setting(name, budget))}"
             )
 
 
-def advice(ended: str, budget: Budget) -> str:
+def advice(ended: str, budget: Budget, names: NamesSetting) -> str:
     """Advice on how to go on with a run that ended for this reason."""
     if ended == TARGET_SCORE:
-        return ". To go on with it, give it a higher target with --set budget.target_score=…"
+        return f". To go on with it, give it a higher target with {names('budget.target_score')}"
     if ended in Budget.model_fields:
-        return f". To go on with it, raise that limit with --set budget.{_setting(ended, budget)}=…"
+        return f". To go on with it, raise that limit with {names(_setting(ended, budget))}"
     if ended in StoppingSettings.model_fields:
-        return f". To go on with it, loosen the rule that ended it with --set stopping.{ended}=…"
+        return f". To go on with it, loosen the rule that ended it with {names(f'stopping.{ended}')}"
     return ". The algorithm has nothing left to do; start a new run from its pool: flowevolve run CONFIG --from DIR"
 
 
@@ -49,7 +65,7 @@ def _setting(limit: str, budget: Budget) -> str:
     """The setting that raises a limit. A time limit that was given in another unit is raised by ``minutes``, as times
     add up.
     """
-    return limit if limit in budget.model_dump(exclude_none=True) else "minutes"
+    return f"budget.{limit if limit in budget.model_dump(exclude_none=True) else 'minutes'}"
 
 
 class Resumption:

@@ -22,6 +22,7 @@ from flowevolve.runner.answered import unanswered_error
 from flowevolve.runner.argument_hints import algorithm_name
 from flowevolve.runner.arguments import DEFAULTS, Arguments, check_names, config_of, task_of
 from flowevolve.runner.clients import SideTask
+from flowevolve.runner.ended_runs import in_script
 from flowevolve.runner.failed_runs import note_what_was_found
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import ProvidedObjects
@@ -184,6 +185,7 @@ async def _evolve_task(
                 staleness=given.staleness,
                 again=True,
                 note=_note if shown else None,
+                names=in_script,
                 watchers=watchers,
                 side_task=side_task,
             )

@@ -40,7 +40,7 @@ from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
-from flowevolve.runner.ended_runs import advice, check_room
+from flowevolve.runner.ended_runs import NamesSetting, advice, check_room, on_command_line
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume_checks import check_compatible, check_given, check_parts, check_task
@@ -59,6 +59,7 @@ async def resume(
     side_task: SideTask | None = None,
     again: bool = False,
     note: Callable[[str], None] | None = None,
+    names: NamesSetting = on_command_line,
     plan: Callable[[Config, ProvidedObjects], Plan] = make_plan,
 ) -> Result:
     """Go on with the run in a directory until its budget is spent; a run that has not begun is started.
@@ -66,7 +67,8 @@ async def resume(
     ``config`` replaces the run's own configuration; ``changes`` are ``key=value`` overrides of it. What was given as an
     object when the run began has to be given again. With ``again``, a run that has ended is not refused, but ends once
     more with the same result. ``note`` is called with a line on each permitted change of the task; by default it is
-    logged. ``plan`` makes the plan to run from the configuration.
+    logged. ``names`` says how the caller gives a setting that has to change. ``plan`` makes the plan to run from the
+    configuration.
 
     Raises:
         InputError: if there is no such run, another process is at work on it, it has ended, or it can't go on with the
@@ -84,6 +86,7 @@ async def resume(
         watchers or Watchers(),
         side_task,
         note or logging_notes("resume.note"),
+        names,
         plan,
     )
     try:
@@ -104,6 +107,7 @@ class _ResumeRequest:
     watchers: Watchers
     side_task: SideTask | None
     note: Callable[[str], None]
+    names: NamesSetting
     plan: Callable[[Config, ProvidedObjects], Plan]
 
 
@@ -132,10 +136,10 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             if not changed:
                 raise InputError(
                     f"{directory}: the run has ended, stopped by "
-                    f"{before.ended.said}{advice(before.ended, wanted.budget)}"
+                    f"{before.ended.said}{advice(before.ended, wanted.budget, request.names)}"
                 )
             if wanted.budget != before.config.budget:
-                await in_thread_unless_virtual(partial(check_room, wanted.budget), directory)
+                await in_thread_unless_virtual(partial(check_room, wanted.budget), directory, request.names)
         alike = _measuring_alike(wanted, before.start)
         planned = replace(request.plan(alike, request.given), trust=earlier_trust(before.start))
         check_task(directory, before.start, planned)
@@ -151,7 +155,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             history = await in_thread(RunHistory, recorded)
             result = await run_plan(planned, lambda: keeping, request.watchers, request.side_task, history)
     if result.reached_before:
-        how = advice(result.stop_reason, wanted.budget)
+        how = advice(result.stop_reason, wanted.budget, request.names)
         ended = f"what ends the run had been reached before ({result.stop_reason.said})"
         request.note(f"{directory}: nothing new was begun, as {ended}{how}")
     return result

@@ -144,8 +144,9 @@ def test_an_interrupt_while_test_rows_are_scored_returns_the_result() -> None:
 
 
 def going_on(out: Path, **changes: Any) -> fe.Result:
-    given = {"prompt": "Answer briefly.", "train": ROWS[:8], "val": ROWS[8:], "metric": length, **changes}
-    return fe.optimize(**given, llm="simulated", clock="virtual", budget=fe.Budget(proposals=2), out=out, resume=True)
+    given: dict[str, Any] = {"prompt": "Answer briefly.", "train": ROWS[:8], "val": ROWS[8:], "metric": length}
+    given |= {"budget": fe.Budget(proposals=2), **changes}
+    return fe.optimize(**given, llm="simulated", clock="virtual", out=out, resume=True)
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +185,15 @@ def test_that_a_run_is_gone_on_with_is_said(begun: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err.startswith(f"going on with the run in {begun}\n")
     going_on(begun, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_how_a_run_of_a_script_that_has_ended_can_go_on_is_said_in_python(
+    begun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    going_on(begun)
+    capsys.readouterr()
+    going_on(begun)
+    assert "raise that limit with budget=flowevolve.Budget(proposals=…)\n" in capsys.readouterr().err
 
 
 def test_a_metric_may_be_mended_and_that_is_said(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,6 +70,7 @@ def _as_dspys(message: str) -> str:
         "another run_dir": "another log_dir",
         "without run_dir": "without log_dir",
         "call optimize": "call compile",
+        "with max_metric_calls=…": "with max_metric_calls, max_full_evals or auto",
     }.items():
         message = message.replace(words, ours)
     return message

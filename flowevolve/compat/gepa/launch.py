@@ -290,6 +290,7 @@ class Launch:
                 watchers=watchers,
                 again=True,
                 note=lambda said: self.logger.log(f"flowevolve: {said}"),
+                names=lambda setting: "max_metric_calls=…" if setting == "budget.rollouts" else setting,
                 plan=self._plan,
             )
             return

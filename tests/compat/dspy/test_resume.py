@@ -154,6 +154,15 @@ def test_what_can_not_be_gone_on_with_is_told_by_the_names_of_dspys_arguments(lm
         compiled(tmp_path, Program(), seed=3)
 
 
+def test_how_a_run_that_has_ended_can_go_on_is_told_by_the_names_of_dspys_arguments(
+    lm: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("dspy"), "propagate", True)
+    compiled(tmp_path, Program())
+    compiled(tmp_path, Program())
+    assert "raise that limit with max_metric_calls, max_full_evals or auto" in caplog.text
+
+
 def metric(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:
     return 1.0
 

@@ -136,6 +136,7 @@ def test_a_run_that_has_ended_ends_again(tmp_path: Path) -> None:
     assert optimize(again, tmp_path, logger=logger) == first
     assert again.calls == []
     assert any(f"going on with the run in {tmp_path}" in line for line in logger.lines)
+    assert logger.lines[-1].endswith("To go on with it, raise that limit with max_metric_calls=…")
 
 
 def test_each_start_is_told_as_gepa_tells_it(tmp_path: Path) -> None:
