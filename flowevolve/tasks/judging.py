@@ -6,7 +6,6 @@ import inspect
 import reprlib
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from math import isfinite, isnan
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from flowevolve._util.waits import Wait
 from flowevolve.core.task import Example, Score
 from flowevolve.tasks.blocking import BlockingWatch
 from flowevolve.tasks.rollout_checks import MARGIN
-from flowevolve.tasks.rows import GivenRow, RowType, Scalar
+from flowevolve.tasks.rows import GivenRow, RowType, unwrapped
 
 Judged = bool | float | tuple[float, str] | Score
 Metric = Callable[[RowType, str], Judged | Awaitable[Judged]]
@@ -175,9 +174,7 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
         _check_score(judged, place, example)
         return judged
     value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
-    if isinstance(value, Scalar):
-        with suppress(ValueError):  # an array of several numbers
-            value = value.item()
+    value = unwrapped(value)
     if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
         hint = "; did it forget to return?" if judged is None else ""
         raise _NoScoreError(

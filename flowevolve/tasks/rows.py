@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, time
 from math import isnan
 from pathlib import Path
@@ -41,6 +42,14 @@ class Scalar(Protocol):
     """A numpy scalar, or a value of another library that wraps a Python value."""
 
     def item(self) -> object: ...
+
+
+def unwrapped(value: object) -> object:
+    """The Python value that a scalar of numpy, or an array or tensor of one number, wraps; any other value as it is."""
+    if isinstance(value, Scalar):
+        with suppress(RuntimeError, ValueError):  # an array or a tensor of several numbers
+            return value.item()
+    return value
 
 
 Rows = Iterable[RowType] | PandasFrame | PolarsFrame | str | Path

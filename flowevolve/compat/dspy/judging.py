@@ -12,7 +12,7 @@ from dspy import Example, Prediction
 
 from flowevolve._util.errors import InputError
 from flowevolve.tasks.judging import row_in_words, value_in_words
-from flowevolve.tasks.rows import Scalar
+from flowevolve.tasks.rows import unwrapped
 
 Metric = Callable[..., float | Prediction]
 
@@ -24,7 +24,7 @@ def checked(metric: Metric, refuse: Callable[[InputError], None]) -> Metric:
     def judge(example: Example, prediction: Prediction, *more: object, **named: object) -> float | Prediction:
         given = metric(example, prediction, *more, **named)
         score = given.get("score") if isinstance(given, Prediction) else given
-        if isinstance(score, Scalar) and isinstance(plain := score.item(), bool):  # numpy's are no numbers to Python
+        if not isinstance(score, Real) and (plain := unwrapped(score)) is not score:
             score = plain
             given = Prediction(**{**given, "score": plain}) if isinstance(given, Prediction) else plain
         if not isinstance(score, Real) or isnan(score) or score == inf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf, isnan
 from numbers import Real
@@ -18,6 +19,7 @@ from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import EndedInThreadError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.compat.signed_pickles import keep_signed
+from flowevolve.tasks.rows import unwrapped
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
@@ -105,7 +107,7 @@ class AdapterThreads:
             (evaluated,) = self._evaluate_many([(candidate, list(examples))])
         else:
             evaluated = self.adapter.evaluate(list(examples), candidate, capture_traces=traced)
-        _check(evaluated, len(examples))
+        evaluated = _checked(evaluated, len(examples))
         if notes_state and self._get_state is not None:
             self.state = _plain(self._get_state)
         return evaluated
@@ -132,7 +134,12 @@ def _plain(get: Callable[[], Mapping[str, object]]) -> dict[str, JSON]:
     return state
 
 
-def _check(evaluated: Batch, examples: int) -> None:
+def _checked(evaluated: Batch, examples: int) -> Batch:
+    """The evaluation with scores that are numbers to Python, too: truth values of numpy and the like are none.
+
+    Raises:
+        InputError: if it does not fit the batch.
+    """
     if not all(hasattr(evaluated, name) for name in ("outputs", "scores", "trajectories", "objective_scores")):
         raise InputError(
             f"adapter.evaluate returned something of type {type(evaluated).__name__}; return a gepa EvaluationBatch"
@@ -146,11 +153,14 @@ def _check(evaluated: Batch, examples: int) -> None:
                 f"adapter.evaluate returned {len(values)} {name} for {examples} examples; return one for each, in "
                 "their order"
             )
-    for place, score in enumerate(wanted["scores"]):
+    scores: list[float] = []
+    for place, given_score in enumerate(wanted["scores"]):
+        score = given_score if isinstance(given_score, Real) else unwrapped(given_score)
         if not isinstance(score, Real) or isnan(score) or score == inf:
             raise InputError(
                 f"adapter.evaluate returned {score!r} as score {place}; return a number below infinity for each example"
             )
+        scores.append(float(score))
     for place, objectives in enumerate(evaluated.objective_scores or ()):
         try:
             for score in objectives.values():
@@ -160,3 +170,5 @@ def _check(evaluated: Batch, examples: int) -> None:
                 f"adapter.evaluate returned {objectives!r} as the objective scores of example {place}; return a "
                 "mapping of names to numbers for each example"
             ) from None
+    plain = all(isinstance(score, Real) for score in evaluated.scores)
+    return evaluated if plain else replace(evaluated, scores=scores)

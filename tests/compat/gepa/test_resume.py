@@ -210,6 +210,25 @@ def test_numbers_of_numpy_are_written_down_and_gone_on_with(tmp_path: Path, numb
     assert broken.calls + second.calls == whole.calls
 
 
+@dataclass
+class Judging(Fragile):
+    """Says whether each answer is right, as comparisons of numpy's values do."""
+
+    verdict: Callable[[bool], Any] = bool
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        evaluated = super().evaluate(batch, candidate, capture_traces)
+        return replace(evaluated, scores=[self.verdict(score > 0.5) for score in evaluated.scores])
+
+
+@pytest.mark.parametrize("verdict", [np.bool_, np.array])
+def test_truth_values_of_numpy_are_scores(tmp_path: Path, verdict: Callable[[bool], Any]) -> None:
+    expected = optimize(Judging(), None)
+    assert expected.num_candidates > 1
+    assert replace(optimize(Judging(verdict=verdict), tmp_path), run_dir=None) == expected
+    assert replace(optimize(Judging(verdict=verdict), tmp_path), run_dir=None) == expected
+
+
 def test_a_run_that_fails_says_how_to_go_on(tmp_path: Path) -> None:
     logger = Silent()
     with pytest.raises(OutOfOrderError):
