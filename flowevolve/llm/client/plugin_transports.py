@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from flowevolve._util.errors import FlowevolveError, said
+from flowevolve._util.errors import FlowevolveError, described
 from flowevolve.core.model import LLMError, ServerError
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ async def within_protocol(call: Awaitable[object], kind: type[T]) -> T:
     except (LLMError, FlowevolveError):
         raise
     except Exception as error:  # a plug-in, and what it uses, may raise anything
-        raise ServerError(f"the backend's own code raised {said(error)}") from error
+        raise ServerError(f"the backend's own code raised {described(error)}") from error
     if not isinstance(reply, kind):
         raise ServerError(f"the backend returned a {type(reply).__name__}, but has to return a {kind.__name__}")
     return reply
