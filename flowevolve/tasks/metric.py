@@ -6,6 +6,7 @@ import inspect
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -128,7 +129,9 @@ class MetricTask:
         _TRIAL.set(None)
 
     async def _rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        row, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
+        given, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
+        # The user's functions may note something in a row, which may be in use by other rollouts at the same time.
+        row = copy(given) if isinstance(given, dict) else given
         of_seed, unanswered = artifact == self._seed, list[FlowevolveError | LLMError]()
         wait = Wait(f"program, {place}")
 

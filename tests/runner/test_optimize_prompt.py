@@ -204,6 +204,15 @@ def test_a_metric_may_be_mended_and_that_is_said(begun: Path, capsys: pytest.Cap
     assert "the code of metric has changed since the run began" in said
 
 
+def test_a_metric_may_change_its_row_which_neither_other_rollouts_nor_the_user_see() -> None:
+    def metric(row: dict[str, Any], output: str) -> float:
+        return len(output + row.pop("answer")) % 7 / 7
+
+    rows = [{"question": f"q{n}", "answer": "1"} for n in range(8)]
+    fe.optimize(prompt="p", train=rows, metric=metric, llm="simulated", clock="virtual", budget=fe.Budget(proposals=2))
+    assert all(row["answer"] == "1" for row in rows)
+
+
 def test_whoever_looks_at_a_run_of_a_script_is_told_to_start_the_script_again(tmp_path: Path) -> None:
     broken: Metric = lambda row, output: 1 / 0  # noqa: E731
     with pytest.raises(fe.TaskFailedError):
