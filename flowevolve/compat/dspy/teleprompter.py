@@ -70,6 +70,9 @@ def _as_dspys(message: str) -> str:
         "another run_dir": "another log_dir",
         "without run_dir": "without log_dir",
         "call optimize": "call compile",
+        "adapter calls are made one at a time, which is safe for every adapter; if yours may be called from several "
+        "threads at once, adapter_concurrency=8 is faster": "evaluations are made one at a time; if your program and "
+        "metric may be called from more threads at once, a higher num_threads is faster",
         "with max_metric_calls=…": "with max_metric_calls, max_full_evals or auto",
     }.items():
         message = message.replace(words, ours)

@@ -163,6 +163,15 @@ def test_how_a_run_that_has_ended_can_go_on_is_told_by_the_names_of_dspys_argume
     assert "raise that limit with max_metric_calls, max_full_evals or auto" in caplog.text
 
 
+def test_what_makes_a_run_of_few_threads_faster_is_told_by_the_name_of_dspys_argument(
+    lm: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("dspy"), "propagate", True)
+    compiled(None, Program(), num_threads=2)
+    assert "a higher num_threads is faster" in caplog.text
+    assert "adapter" not in caplog.text
+
+
 def metric(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:
     return 1.0
 
