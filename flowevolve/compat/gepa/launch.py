@@ -30,7 +30,7 @@ from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config, misplaced_key, parse_config, parse_recorded
 from flowevolve.core.events import Event, Log
-from flowevolve.core.stop_reasons import UNPRODUCTIVE
+from flowevolve.core.stop_reasons import EXHAUSTED, UNPRODUCTIVE
 from flowevolve.core.task import Task
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
@@ -259,6 +259,11 @@ class Launch:
             "from several threads at once, adapter_concurrency=8 is faster"
         )
 
+    def _stopper(self) -> str:
+        """What ended the run before its limit, in words."""
+        file = None if self.run_dir is None else self.run_dir / "gepa.stop"
+        return "a stop callback" if file is None or not file.exists() else f"the file {file}, which is there,"
+
     async def _run(self, _: SideTask | None = None) -> Literal[True]:
         """Run it to its end, or until the adapter ends it. Exceptions of the user's objects are raised as they are."""
         with self.parts.adapter.cutting_off():
@@ -330,6 +335,7 @@ class Launch:
                 why = {
                     "rollouts": "; what is left of the limit is not enough for another iteration",
                     UNPRODUCTIVE: "; the last iterations brought no proposal",
+                    EXHAUSTED: f"; {self._stopper()} said so",
                 }
                 calls = self.parts.mirror.calls
                 self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")

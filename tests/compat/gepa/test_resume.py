@@ -139,6 +139,15 @@ def test_a_run_that_has_ended_ends_again(tmp_path: Path) -> None:
     assert logger.lines[-1].endswith("To go on with it, raise that limit with max_metric_calls=…")
 
 
+def test_what_stopped_a_run_before_its_limit_is_said(tmp_path: Path) -> None:
+    by_callback, by_file = Silent(), Silent()
+    optimize(Fragile(), tmp_path, logger=by_callback, stop_callbacks=lambda state: state.total_num_evals > 20)
+    assert "metric calls so far; a stop callback said so" in by_callback.lines[-1]
+    (tmp_path / "gepa.stop").touch()
+    optimize(Fragile(), tmp_path, logger=by_file)
+    assert f"the file {tmp_path / 'gepa.stop'}, which is there, said so" in by_file.lines[-1]
+
+
 def test_each_start_is_told_as_gepa_tells_it(tmp_path: Path) -> None:
     """Callbacks may begin something there that they need at the end."""
 
