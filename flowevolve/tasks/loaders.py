@@ -163,7 +163,9 @@ def _read(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(no_such_file(path)) from None
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} can't be read, as it is not in UTF-8: {error}; save it in UTF-8") from None
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} can't be read: {error}") from None
 
 
@@ -171,6 +173,11 @@ def _delimited(text: str, delimiter: str, path: Path) -> list[Row]:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restkey=_SURPLUS)
     rows: list[Row] = []
     try:
+        header = reader.fieldnames or ()
+        if len(header) == 1 and ";" in header[0]:
+            raise InputError(
+                f"{path}: its columns are separated by semicolons; save it with commas, or as .tsv with tabs"
+            )
         for row in reader:
             if _SURPLUS in row:
                 between = "comma" if delimiter == "," else "tab"

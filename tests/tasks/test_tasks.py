@@ -95,6 +95,8 @@ def test_all_kinds_of_files_give_the_same_rows(suffix: str, tmp_path: Path) -> N
         ("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff", "can't be read"),
         ("a.json", b"[" * 200_000, "a.json: not valid JSON"),
         ("a.csv", b"x,y\n1,2\n3,4,5\n", "line 3 has more columns than the header; put what holds a comma in quotes"),
+        ("a.csv", b"x;y\n1;2\n", "its columns are separated by semicolons; save it with commas"),
+        ("a.csv", "x,y\nü,1\n".encode("latin-1"), "it is not in UTF-8"),
         ("a.csv", b"x,y\n" + b"z" * 200_000 + b",1\n", "line 2: can't be read: field larger"),
     ],
 )
