@@ -186,8 +186,9 @@ class StageContext:
 
     def _next_scope(self, candidate: str | None) -> CallScope:
         """The scope of the next call that is about this candidate."""
+        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
         self._calls += 1
-        return CallScope(self.stage, self.item_id, candidate, self._priority, self._calls - 1)
+        return scope
 
     def chat_model(
         self, key: str, candidate: str | None, role: str = "task", *, less_urgent: bool = False

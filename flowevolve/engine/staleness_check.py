@@ -12,6 +12,8 @@ from flowevolve.core.policies import Decision, Staleness, StalenessPolicy
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.services import EngineServices
 
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+
 
 class StalenessCheck:
     """Counts the changes that items have missed, and asks the policy about items that missed any."""
@@ -60,10 +62,10 @@ class StalenessCheck:
             and all(each.parents and self._services.pool.keeps(each.parents[0]) for each in carried(item))
         )
         decision = self._policy.decide(Staleness(stage.name, gap, revoked, repairable, item, self._services.pool))
-        if decision not in get_args(Decision):
+        if decision not in DECISIONS:
             raise EngineError(
                 f"staleness policy {type(self._policy).__name__} decided {decision!r:.80} on an item at stage "
-                f"{stage.name!r}; it may decide {', '.join(map(repr, get_args(Decision)))}"
+                f"{stage.name!r}; it may decide {', '.join(map(repr, DECISIONS))}"
             )
         if decision == "repair" and not repairable:
             raise EngineError(
