@@ -120,5 +120,5 @@ def set_up(content: Content, folder: str) -> str:
         later=both(f"{each.later} of {each.reached}" for each in left),
         page=f"{folder}throughput.md",
         commit=content["commit"],
-        older="; most others are older" if content.get("earlier") else "",
+        older=", most runs of earlier ones" if content.get("earlier") else "",
     )

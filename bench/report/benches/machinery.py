@@ -83,6 +83,7 @@ MACHINERY: Sequence[Bench] = (
             "flowevolve/journal",
             "flowevolve/engine",
             "flowevolve/runner/resume.py",
+            "flowevolve/runner/resume_checks.py",
             "bench/durability/kills.py",
             "bench/durability/server_log.py",
         ),
