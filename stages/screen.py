@@ -38,7 +38,7 @@ class Screen:
         )
         if not accepted:
             raise Discard("not better on its minibatch")
-        yield Emit(replace(proposed, baseline=baseline, scores=scores_of(rollouts)))
+        yield Emit(replace(proposed, baseline=baseline, scores=scores_of(rollouts)), to=self.sends_to(proposed))
 
     async def decide(
         self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
@@ -52,6 +52,10 @@ class Screen:
         """Whether the proposal passes, given its rollouts and the scores that it has to beat on the same examples."""
         acceptance = self.acceptance if proposed.split == "train" else ImprovementOrEqual()
         return acceptance.accepts(scores_of(rollouts), baseline)
+
+    def sends_to(self, proposed: Proposed) -> str | None:
+        """The stage that gets a proposal that passed; None: the first of those that come after."""
+        return None
 
     async def _run(self, proposed: Proposed, context: StageContext) -> tuple[Sequence[Rollout], tuple[float, ...]]:
         """The candidate's rollouts, and the scores that it has to beat on the same examples."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
@@ -94,10 +94,6 @@ LOSING = 0.2
 """The accepted risk of error when a group that is losing after the first half of its validation is stopped. It is not
 stopped earlier, because calls of an adapter can't be cancelled once begun.
 """
-ValidationForm = Literal["each", "rebased", "groups"]
-"""What is validated: ``each`` edit as it is, as gepa does; each edit ``rebased`` onto the best candidate, one at a
-time; or merged ``groups`` of edits, one at a time.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +115,8 @@ class Parts:
     skip_perfect: bool
     reserved: int
     """The metric calls that are set aside for a new iteration, if ``max_metric_calls`` is given."""
-    validation: ValidationForm
+    as_gepa: bool
+    """Whether each edit is validated as it is. Else edits are merged, and the groups validated one at a time."""
     asks: bool
     """Whether there is a reflection model that can be asked to merge edits."""
 
@@ -132,12 +129,12 @@ class AdapterGEPA(GEPA):
     def __init__(self, task: AdapterTask, parts: Parts, tuning: Tuning) -> None:
         super().__init__(task, GEPAConfig(), tuning)
         self._parts = parts
-        if parts.validation != "each":
+        if not parts.as_gepa:
             self.staleness = "full"  # edits are rebased before they are validated, so none is too old
         self._iterations = AdapterSelect(
             parts.strategies, parts.merger, parts.train, parts.val, parts.mirror, parts.failures, parts.adapter
         )
-        self.flow_bound = None if parts.validation == "each" else FLOWS
+        self.flow_bound = None if parts.as_gepa else FLOWS
         ways = {way: rate for way, rate in WAYS.items() if parts.asks or way != "model"}
         self._merged_onto = Head(self._archive.best, ways, optimistic=False, least=LEAST_MERGING)
         self.archives = (
@@ -152,7 +149,7 @@ class AdapterGEPA(GEPA):
 
     def estimate_finish(self, share_of: Callable[[Cost], float]) -> Cost:
         """If edits are validated as in gepa, nothing is kept: the run goes on to the first call that has no room."""
-        return Cost() if self._parts.validation == "each" else super().estimate_finish(share_of)
+        return Cost() if self._parts.as_gepa else super().estimate_finish(share_of)
 
     def graph(self) -> Graph:
         parts = self._parts
@@ -173,19 +170,18 @@ class AdapterGEPA(GEPA):
             parts.train,
             mirror,
             skip_perfect=parts.skip_perfect,
-            drops_overtaken=parts.validation != "each",
+            drops_overtaken=not parts.as_gepa,
         )
         criterion = Forgiving(parts.criterion, parts.failures)
         screen = AdapterScreen(rollouts, StrictImprovement(), criterion, parts.train, mirror)
-        halves = parts.validation != "each"
         evaluate = AdapterEvaluate(
             rollouts,
             val_ids,
             self._order_of_validation,
             self._archive.standing,
-            racing=Confidence(LOSING, least=-(-len(val_ids) // 2)) if halves else NoRacing(),
+            racing=NoRacing() if parts.as_gepa else Confidence(LOSING, least=-(-len(val_ids) // 2)),
             mirror=mirror,
-            parts=2 if halves else 1,
+            parts=1 if parts.as_gepa else 2,
         )
         grouping, validating = self._validating(evaluate, rollouts)
         after_screen = (*(stage.name for stage in grouping), "evaluate")
@@ -205,18 +201,16 @@ class AdapterGEPA(GEPA):
             ),
             entry="select",
             repair="repair",
-            validation=None if parts.validation == "each" else after_screen[0],
+            validation=None if parts.as_gepa else after_screen[0],
         )
 
     def _validating(self, evaluate: AdapterEvaluate, rollouts: AdapterRollouts) -> tuple[tuple[Stage, ...], Stage]:
         """The stages between an edit that passed its minibatch and its validation scores."""
         head = self._merged_onto
-        if self._parts.validation == "each":
+        if self._parts.as_gepa:
             return (), self._workers.stage("evaluate", evaluate, "update", repair_to="screen")
         rebase = Rebase(self._archive.best, head.was_best, evaluate, rollouts, price=len(self.task.data.val))
         validating = Stage("evaluate", rebase, ("update",), workers=1)
-        if self._parts.validation == "rebased":
-            return (), validating
         commit = GroupCommit(head, asks=self._parts.asks, least=2)
         departs = GroupsOrEach(head, Balance(self.config.balance, after=1))
         return (Stage("group", commit, ("evaluate",), gather=32, departs=departs),), validating

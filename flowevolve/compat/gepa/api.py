@@ -104,8 +104,7 @@ def optimize(
     ``reflection_concurrency``, by default the same as ``adapter_concurrency``, bounds the calls of a ``reflection_lm``
     or proposer that is a function. At most ``max_in_flight`` iterations are open at a time, by default as many as there
     is use for, given what a validation costs. With 1, the accepted candidates are those of gepa. With more, edits are
-    merged, line by line or by the reflection model, and validated in groups; with ``use_merge``, they are rebased and
-    validated one at a time.
+    merged, line by line or by the reflection model, and validated in groups.
 
     Raises:
         InputError: naming the argument that can't be used.
@@ -240,7 +239,7 @@ def optimize(
         failures=Failures(mirror, logger, raising=raise_on_exception),
         skip_perfect=skip_perfect_score,
         reserved=1 if as_gepa else 2 * (reflection_minibatch_size or 3),
-        validation="each" if as_gepa else "rebased" if use_merge else "groups",
+        as_gepa=as_gepa,
         asks=isinstance(writer, ByPrompt),
     )
     decisive = {

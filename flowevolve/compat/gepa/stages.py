@@ -219,7 +219,9 @@ class AdapterPropose:
 
 @dataclass(frozen=True)
 class AdapterScreen(Screen):
-    """A screen that asks gepa's acceptance criterion, which sees more than the scores."""
+    """A screen that asks gepa's acceptance criterion, which sees more than the scores. A merge by gepa's rules is
+    validated on its own, because gepa counts the merges that enter.
+    """
 
     criterion: AcceptanceCriterion
     train: Examples
@@ -259,6 +261,9 @@ class AdapterScreen(Screen):
                 reason=reason,
             )
         return accepted
+
+    def sends_to(self, proposed: Proposed) -> str | None:
+        return "evaluate" if proposed.split == "val" else None
 
     def _proposal(
         self, proposed: Proposed, after: Batch, baseline: Sequence[float], parents: list[int]

@@ -1,4 +1,4 @@
-"""Merges of a pair that gepa can't draw are skipped."""
+"""gepa's own merges: those of a pair that it can't draw are skipped, and others are validated on their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any, cast
 import pytest
 from gepa.api import optimize as gepas_optimize
 
-from tests.support.gepa_dummies import First, GEPAHashAdapter, Silent, optimize
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import CandidateProposed, ItemSent
+from flowevolve.journal.reading import RecordedRun
+from flowevolve.stages.group_commit import Group
+from tests.support.gepa_dummies import First, GEPAHashAdapter, HashAdapter, Silent, optimize
 
 
 @dataclass
@@ -60,3 +64,24 @@ def test_a_run_that_skipped_a_merge_goes_on(tmp_path: Path) -> None:
     result = optimize(second, run_dir=str(tmp_path), **given)
     assert broken.calls + second.calls == whole.calls
     assert replace(result, run_dir=None) == expected
+
+
+def test_where_edits_are_validated_in_groups_each_merge_is_validated_on_its_own(tmp_path: Path) -> None:
+    optimize(
+        HashAdapter(),
+        run_dir=str(tmp_path),
+        use_merge=True,
+        adapter_concurrency=4,
+        max_in_flight=6,
+        max_metric_calls=600,
+    )
+    with RecordedRun(tmp_path) as recorded:
+        bodies = [event.body for event in recorded.events()]
+    proposed = {each.candidate: each for each in bodies if isinstance(each, CandidateProposed)}
+    sent = [each for each in bodies if isinstance(each, ItemSent)]
+    groups = [Group.from_json(each.data) for each in bodies if isinstance(each, OwnEvent) and each.kind == Group.kind]
+    merges = {name for name, each in proposed.items() if each.operator == "merge"}
+    assert merges
+    assert any(len(each.edits) > 1 for each in groups), "edits that wait leave together"
+    assert not merges & {name for each in groups for name in each.edits}
+    assert {each.stage for each in sent if each.source == "screen"} == {"group", "evaluate"}
