@@ -68,7 +68,7 @@ def test_an_interrupted_run_says_what_is_to_be_done_where_it_can_not_be_gone_on_
     resumed = flowevolve("resume", str(directory), cwd=tmp_path)
     assert resumed.returncode == 2
     (line,) = resumed.stderr.splitlines()
-    assert "Start a new run from its pool: flowevolve run CONFIG --from DIR" in line
+    assert "start a new run from its pool: flowevolve run CONFIG --from DIR" in line
     started = start_from(directory, tmp_path)
     assert started.returncode == 0, started.stderr
     with closing(sqlite3.connect(directory / "journal.sqlite")) as database:

@@ -7,6 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar
 
+FROM_ITS_POOL = (
+    "start a new run from its pool: flowevolve run CONFIG --from DIR, or in Python "
+    'flowevolve.Config(…, start={"run": DIR})'
+)
+"""What to do with a run that can't be resumed."""
 _FOLDERS_OF_PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 
@@ -71,6 +76,13 @@ class EngineError(FlowevolveError):
 
 class StageError(EngineError):
     """An algorithm's own code raised an error that is not allowed in the work on an item. That error is the cause."""
+
+
+def policy_error(kind: str, policy: object, error: Exception) -> EngineError:
+    """The error with which a run fails after the code of a policy raised ``error``."""
+    failure = EngineError(f"{kind} policy {type(policy).__name__}: {described(error)}")
+    failure.__cause__ = error
+    return failure
 
 
 def one_line(error: Exception) -> str:

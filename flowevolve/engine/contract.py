@@ -5,13 +5,14 @@ for what they may not return.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, described
 from flowevolve._util.logger import logger
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_body import check_readable
+from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import Emit, Graph
 from flowevolve.core.item import Item
 from flowevolve.core.logged_changes import LoggedChange, logged_change
@@ -122,23 +123,37 @@ def frontier_of(algorithm: Algorithm) -> Sequence[Candidate]:
     return found
 
 
-def best_and_frontier(
-    algorithm: Algorithm, failure: FlowevolveError | None
-) -> tuple[Candidate | None, Sequence[Candidate]]:
-    """The best candidate and the frontier at the end of a run.
+def _fresh_score_of(algorithm: Algorithm) -> FreshScore | None:
+    fresh: object = algorithm.fresh_score()
+    if fresh is None or isinstance(fresh, FreshScore):
+        return fresh
+    raise EngineError(f"fresh_score() returned a {type(fresh).__name__}; return a FreshScore, or None")
 
-    If the algorithm can't name them after the run has failed, there are none: its error must not hide that failure.
+
+class Found(NamedTuple):
+    """What an algorithm names at the end of a run: the best candidate, its score on fresh examples, the frontier."""
+
+    best: Candidate | None = None
+    fresh: FreshScore | None = None
+    frontier: Sequence[Candidate] = ()
+
+
+def found_by(algorithm: Algorithm, failure: FlowevolveError | None) -> Found:
+    """What the algorithm has found at the end of a run.
+
+    If it can't say so after the run has failed, that is nothing: its error must not hide that failure.
 
     Raises:
-        EngineError: if the algorithm can't name them, and the run has not failed.
+        EngineError: if the algorithm can't say so, and the run has not failed.
     """
     try:
-        return best_of(algorithm), frontier_of(algorithm)
+        best = best_of(algorithm)
+        return Found(best, None if best is None else _fresh_score_of(algorithm), frontier_of(algorithm))
     except Exception as error:
         if failure is None:
             raise algorithm_error(algorithm, error) from error
         logger().warning("algorithm.no_best", algorithm=algorithm.name, why=described(error))
-        return None, ()
+        return Found()
 
 
 def stage_error(algorithm: Algorithm, stage: str, item: Item[object], error: Exception) -> StageError:

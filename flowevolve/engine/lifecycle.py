@@ -15,9 +15,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import BackendRefusedError
+from flowevolve._util.errors import BackendRefusedError, InputError, policy_error
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.budget import Cost
+from flowevolve.core.budget import Cost, OverBudgetError
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.event_kinds import AllocationChanged, DrainEnded, FlowClosed, ItemHeld, RunResumed, RunStarted
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Trigger
@@ -170,6 +170,13 @@ class Lifecycle:
                     f"algorithm {self._algorithm.name!r}: fit() did not get a reply that it needs: {error}"
                 )
             )
+        except OverBudgetError as error:
+            await dispatcher.fail(
+                InputError(
+                    f"budget.{error.dimension} was used up before fit() of algorithm {self._algorithm.name!r} was "
+                    "done, without which the run can't begin; raise it"
+                )
+            )
         except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the algorithm, in whatever form
             await dispatcher.fail_by(FIT, ticket, error)
         dispatcher.end_phase("init", ticket, stage=FIT)
@@ -284,7 +291,11 @@ class Lifecycle:
             load = stream.load(policy.interval_seconds)
             if not self._evolving or self._dispatcher.pause.new_flows:
                 continue
-            for change in policy.decide(load):
+            try:
+                changes = policy.decide(load)
+            except Exception as error:
+                raise policy_error("allocation", policy, error) from error
+            for change in changes:
                 if stream.resize(change.stage, change.by):
                     workers = stream.workers(change.stage)
                     self._dispatcher.log(AllocationChanged(change.stage, change.by, workers, change.reason))

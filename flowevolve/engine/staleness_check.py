@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from flowevolve._util.errors import EngineError
+from flowevolve._util.errors import EngineError, policy_error
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.graph import AnyStage, Graph
 from flowevolve.core.item import Item, Stale, Ticket, carried
@@ -38,7 +38,7 @@ class StalenessCheck:
         """The staleness policy's decision on an item; None if the item can't be stale and the policy is not asked.
 
         Raises:
-            EngineError: if the policy decides anything else than it may.
+            EngineError: if the policy raises an error, or decides anything else than it may.
         """
         if (
             item.id in self._services.interrupted_work
@@ -61,7 +61,11 @@ class StalenessCheck:
             # without a parent there is no edit that could be judged
             and all(each.parents and self._services.pool.keeps(each.parents[0]) for each in carried(item))
         )
-        decision = self._policy.decide(Staleness(stage.name, gap, revoked, repairable, item, self._services.pool))
+        facts = Staleness(stage.name, gap, revoked, repairable, item, self._services.pool)
+        try:
+            decision = self._policy.decide(facts)
+        except Exception as error:
+            raise policy_error("staleness", self._policy, error) from error
         if decision not in DECISIONS:
             raise EngineError(
                 f"staleness policy {type(self._policy).__name__} decided {decision!r:.80} on an item at stage "

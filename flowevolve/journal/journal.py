@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from flowevolve._util.clock import is_virtual
-from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.errors import FROM_ITS_POOL, InputError, StorageError
 from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
@@ -196,8 +196,7 @@ class Journal:
         if schema is not None and schema not in WRITABLE:
             raise InputError(
                 f"{self._path} was written by an earlier version of flowevolve (schema {schema}), whose runs can't be "
-                "resumed; report and export can read it. To go on, start a new run from its pool: flowevolve run "
-                "CONFIG --from DIR"
+                f"resumed; report and export can read it. To go on, {FROM_ITS_POOL}"
             )
         if schema is None:
             make_tables(database, new_run(), json_text(list(given)))

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from flowevolve._util.errors import StorageError
+from flowevolve._util.errors import FROM_ITS_POOL, StorageError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.payload_kinds import Kind, NotKeptError, kind_named, kind_of
 
@@ -62,7 +62,7 @@ def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
     if data.startswith(b"\x80"):
         raise StorageError(
             "the journal was written by an earlier version of flowevolve, whose runs can't be resumed; report and "
-            "export can read it. To go on, start a new run from its pool: flowevolve run CONFIG --from DIR"
+            f"export can read it. To go on, {FROM_ITS_POOL}"
         )
     try:
         return _Values(artifacts).value(json.loads(data))

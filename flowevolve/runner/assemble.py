@@ -73,7 +73,13 @@ def make_allocation(config: Config) -> Allocation | None:
     """The allocation policy; None for ``fixed``, which leaves the workers as they are."""
     section = config.allocation
     if section.policy != "fixed":
-        return ALLOCATION.make(section.policy, section.settings, "allocation")
+        policy = ALLOCATION.make(section.policy, section.settings, "allocation")
+        if not policy.interval_seconds > 0:
+            raise InputError(
+                f"allocation: policy {section.policy!r} asks for an interval of {policy.interval_seconds:g} seconds, "
+                "but it has to be above 0"
+            )
+        return policy
     if section.settings:
         raise InputError(f"allocation: policy 'fixed' has no settings; leave out {', '.join(section.settings)}")
     return None

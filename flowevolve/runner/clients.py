@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from flowevolve._util.errors import EngineError
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
@@ -149,15 +150,18 @@ async def _admit(
     unanswered: Pulse,
     engine: Engine,
 ) -> None:
-    """Keep the scheduler's limit in line with what the servers can take."""
+    """Keep the scheduler's limit in line with what the servers can take. An error of the policy ends the run."""
     async with open_probe(config, transports, admission, unanswered) as probe:
-        await run_admission_control(
-            scheduler,
-            admission,
-            probe,
-            client.response_times,
-            most=config.llm.concurrency,
-            interval_seconds=config.scheduler.admission.interval_seconds,
-            log=engine.log,
-            observed=observed,
-        )
+        try:
+            await run_admission_control(
+                scheduler,
+                admission,
+                probe,
+                client.response_times,
+                most=config.llm.concurrency,
+                interval_seconds=config.scheduler.admission.interval_seconds,
+                log=engine.log,
+                observed=observed,
+            )
+        except EngineError as error:
+            engine.fail(error)

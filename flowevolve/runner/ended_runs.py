@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import FROM_ITS_POOL, InputError
 from flowevolve.config.run import StoppingSettings
 from flowevolve.core.budget import Budget
 from flowevolve.core.event_kinds import FlowOpened, ItemTaken, RunResumed, RunStopping
@@ -58,7 +58,7 @@ def advice(ended: str, budget: Budget, names: NamesSetting) -> str:
         return f". To go on with it, raise that limit with {names(_setting(ended, budget))}"
     if ended in StoppingSettings.model_fields:
         return f". To go on with it, loosen the rule that ended it with {names(f'stopping.{ended}')}"
-    return ". The algorithm has nothing left to do; start a new run from its pool: flowevolve run CONFIG --from DIR"
+    return f". The algorithm has nothing left to do; {FROM_ITS_POOL}"
 
 
 def _setting(limit: str, budget: Budget) -> str:

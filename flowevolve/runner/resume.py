@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from flowevolve._util.clock import in_thread, in_thread_unless_virtual
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import FROM_ITS_POOL, InputError
 from flowevolve._util.logger import logging_notes
 from flowevolve.config.run import Config, parse_recorded, with_overrides
 from flowevolve.core.calls import CallRecord
@@ -260,8 +260,7 @@ class _Rerun:
     def _another_way(self, where: str) -> InputError:
         return InputError(
             f"{self._directory.path}: when it was repeated up to where it was, the run took another course {where}. "
-            "The code or the packages must have changed since. Start a new run from its pool: flowevolve run CONFIG "
-            "--from DIR"
+            f"The code or the packages must have changed since. To go on, {FROM_ITS_POOL}"
         )
 
     def begin(self, origin: float) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import FROM_ITS_POOL, InputError
 from flowevolve.config.run import Config
 from flowevolve.config.table import is_among
 from flowevolve.core.event_kinds import RunStarted
@@ -106,7 +106,7 @@ def check_compatible(directory: Path, before: Config, wanted: Config) -> None:
     if wrong:
         raise InputError(
             f"{directory}: the run can't go on with settings that have changed: {'; '.join(wrong)}. Leave them as they "
-            "were, or start a new run from its pool: flowevolve run CONFIG --from DIR"
+            f"were, or {FROM_ITS_POOL}"
         )
 
 

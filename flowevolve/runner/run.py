@@ -24,7 +24,7 @@ from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import OnMachines, Task
-from flowevolve.engine.contract import best_and_frontier
+from flowevolve.engine.contract import found_by
 from flowevolve.engine.engine import Engine, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
@@ -212,7 +212,7 @@ class _Opened:
         by_model = clients.by_model()
         confirmed = list(report.pool.snapshot().candidates(vetoed=True))
         seed = next((each for each in confirmed if each.operator == SEED), None)
-        best, frontier = best_and_frontier(algorithm, report.error)
+        best, fresh, frontier = found_by(algorithm, report.error)
         if best is None and confirmed and report.error is None:
             why = "best() found none of the pool's candidates; are all archives of the algorithm in self.archives?"
             logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
@@ -233,7 +233,7 @@ class _Opened:
             proposals=report.spent.proposals,
             accepted=report.accepted,
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else Best.of(best, _interval(best), algorithm.fresh_score(), seed=seed),
+            best=None if best is None else Best.of(best, _interval(best), fresh, seed=seed),
             frontier=[Best.of(each) for each in frontier],
             source=report,
             llm=llm,

@@ -110,6 +110,12 @@ def test_a_fit_that_fails_ends_the_run_and_is_done_when_it_goes_on() -> None:
         assert [reply.text for reply in replies if isinstance(reply, ChatReply)] == ["SEED", "ONE OF 1", "TWO OF 2"]
 
 
+def test_a_budget_that_is_too_small_for_fit_is_told_as_such() -> None:
+    report, _ = evolve(Learning(), roles=echo, budget=fe.Budget(tokens=200))
+    assert isinstance(report.error, fe.InputError)
+    assert str(report.error).startswith("budget.tokens was used up before fit() of algorithm 'learning' was done")
+
+
 class Refusing(Echo):
     """Refuses what fit asks last."""
 

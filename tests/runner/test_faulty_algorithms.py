@@ -110,14 +110,20 @@ def test_it_is_told_in_one_line_and_the_run_has_failed(kind: type[Climb], said: 
     assert read_result(tmp_path)["stop_reason"] == "failed"
 
 
+class FailingFreshScore(Climb):
+    def fresh_score(self) -> Any:
+        raise LookupError("no score")
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
         (WrongFrontier, r"frontier\(\) has a str in it; return the candidates themselves"),
         (FailingFrontier, r"LookupError: no front \(test_faulty_algorithms\.py, line \d+\)"),
+        (FailingFreshScore, r"LookupError: no score \(test_faulty_algorithms\.py, line \d+\)"),
     ],
 )
-def test_a_frontier_that_can_not_be_shown_is_told_in_one_line_and_the_result_comes_when_it_is_mended(
+def test_what_can_not_be_shown_at_the_end_is_told_in_one_line_and_the_result_comes_when_it_is_mended(
     kind: type[Climb], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def go() -> None:
@@ -128,7 +134,8 @@ def test_a_frontier_that_can_not_be_shown_is_told_in_one_line_and_the_result_com
 
     with pytest.raises(fe.EngineError, match=f"^algorithm 'climb': {said}$"):
         clock.run(go, clock="virtual")
-    monkeypatch.setattr(kind, "frontier", Climb.frontier)
+    for name in ("frontier", "fresh_score"):
+        monkeypatch.setattr(kind, name, getattr(Climb, name))
     result = clock.run(go_on, clock="virtual")
     assert result.best is not None
     assert [each.id for each in result.frontier] == [result.best.id]

@@ -158,7 +158,8 @@ def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path
 def test_a_run_whose_algorithm_had_nothing_left_to_do_is_not_told_to_get_more_time(tmp_path: Path) -> None:
     run(tmp_path, algorithm={"name": "ace", "epochs": 1}, staleness={}, speculation={}, budget={"proposals": 10_000})
     with pytest.raises(
-        InputError, match=r"has ended, stopped by the end of the algorithm's work\. .*nothing left to do.* --from DIR$"
+        InputError,
+        match=r"has ended, stopped by the end of the algorithm's work\. .*nothing left to do.* --from DIR, or",
     ):
         resume(tmp_path)
 

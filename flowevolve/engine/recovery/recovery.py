@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import FROM_ITS_POOL, InputError
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.calls import CallRecord, RoleReplies
 from flowevolve.core.event_body import OwnEvent
@@ -114,8 +114,7 @@ def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredSt
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{not_followed(event)} ({event.kind}): {type(error).__name__}: {error}; it was written by another "
-                "version of flowevolve or of the algorithm. Start a new run from its pool: flowevolve run CONFIG "
-                "--from DIR"
+                f"version of flowevolve or of the algorithm. To go on, {FROM_ITS_POOL}"
             ) from error
     return replay.finished(history)
 

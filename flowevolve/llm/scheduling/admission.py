@@ -11,6 +11,7 @@ from typing import Protocol
 
 import anyio
 
+from flowevolve._util.errors import EngineError, policy_error
 from flowevolve._util.json_types import JSON
 from flowevolve.core.events import Log
 from flowevolve.core.server_event_kinds import AdmissionChanged, ServerLooked
@@ -162,6 +163,9 @@ async def run_admission_control(
     """Adapt the limit every ``interval_seconds``, until cancelled.
 
     Logs the server's load as ``server.load`` and each change of the limit as ``admission.changed``.
+
+    Raises:
+        EngineError: if the policy raised an error, or returned anything but a decision.
     """
     while True:
         await anyio.sleep(interval_seconds)
@@ -184,11 +188,21 @@ async def run_admission_control(
             seen.wait_seconds,
             seen.seconds_per_token,
         )
-        verdict = policy.decide(load)
+        verdict = _decided(policy, load)
         limit = max(1, min(verdict.limit, most))
         if limit != stats.limit:
             scheduler.limit = limit
             log(_change(load, limit, verdict.reason))
+
+
+def _decided(policy: Admission, load: LoadSample) -> LimitDecision:
+    try:
+        verdict: object = policy.decide(load)
+    except Exception as error:
+        raise policy_error("admission", policy, error) from error
+    if isinstance(verdict, LimitDecision):
+        return verdict
+    raise EngineError(f"admission policy {type(policy).__name__} returned {verdict!r:.80}; return a LimitDecision")
 
 
 def _change(load: LoadSample, limit: int, reason: str) -> AdmissionChanged:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
+from flowevolve._util.errors import policy_error
 from flowevolve._util.values import value
 
 Key = tuple[float, ...]
@@ -148,7 +149,7 @@ class RequestQueue:
         """Add a request to the queue."""
         group = self._group(request)
         waiter = Waiter(request, self._arrivals, group)
-        heappush(group.heap, (self._order.request_key(request, waiter.arrival), waiter.arrival, waiter))
+        heappush(group.heap, (self._request_key(request, waiter.arrival), waiter.arrival, waiter))
         group.waiting += 1
         self._by_arrival[waiter.arrival] = waiter
         self._changed[group] = None
@@ -256,6 +257,12 @@ class RequestQueue:
             if not len(ranking):
                 del self._by_candidate[group.candidate or ""]
 
+    def _request_key(self, request: QueuedRequest, arrival: int) -> Key:
+        try:
+            return self._order.request_key(request, arrival)
+        except Exception as error:
+            raise policy_error("order", self._order, error) from error
+
     def _key(self, group: Group, *, affine: bool) -> Key:
         head = group.head()
         facts = GroupFacts(
@@ -268,7 +275,10 @@ class RequestQueue:
             group.name,
             group.in_flight,
         )
-        return self._order.group_key(facts)
+        try:
+            return self._order.group_key(facts)
+        except Exception as error:
+            raise policy_error("order", self._order, error) from error
 
 
 class _Ranking:
