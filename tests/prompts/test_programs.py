@@ -82,6 +82,23 @@ def test_replies_with_edits_and_whole_programs_are_read() -> None:
     assert read_program(f"```python\n{wanted}", ONE, "whole")["program.py"] == wanted
 
 
+@pytest.mark.parametrize("mark", ["SEARCH (lines 1-1)", "SEARCH (line 1):", "search (a)"])
+def test_a_remark_in_brackets_may_follow_the_word_of_a_mark(mark: str) -> None:
+    reply = EDIT.replace("SEARCH", mark).replace(">>>>>>> REPLACE", ">>>>>>> REPLACE (more of it)")
+    assert read_program(reply, ONE, "edits")["program.py"] == ONE["program.py"].replace("a = 1", "a = 2")
+
+
+def test_a_block_of_another_kind_alone_is_no_program() -> None:
+    rust = Artifact({"main.rs": "fn main() {\n    solve();\n}\n"}, kind="program")
+    for label in ("bash", "json", "toml", "diff"):
+        with pytest.raises(UnparsableReplyError, match="no fenced block with a program"):
+            read_program(f"Run it:\n```{label}\ncargo run --release\n```", rust, "whole")
+    for label in ("rust", "", "text"):
+        assert read_program(f"```{label}\nfn main() {{}}\n```", rust, "whole")["main.rs"] == "fn main() {}\n"
+    table = Artifact({"weights.json": '{"a": 1}\n'}, kind="program")
+    assert read_program('```json\n{"a": 2}\n```', table, "whole")["weights.json"] == '{"a": 2}\n'
+
+
 def test_of_several_files_those_change_that_are_named() -> None:
     changed = TWO.replace(**{"helper.py": "a = 2\n"})
     assert read_program(f"FILE: helper.py\n{EDIT}", TWO, "edits") == changed

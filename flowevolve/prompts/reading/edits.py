@@ -13,11 +13,13 @@ from flowevolve.prompts.reading.elisions import elision
 from flowevolve.prompts.reading.fences import blocks
 from flowevolve.prompts.reading.file_names import file_named, file_named_above
 
-_SEARCH = re.compile(r"^[ \t]*(?:<{4,12}|-{5,12})[ \t]*(?:SEARCH|ORIGINAL|OLD)\b[ \t]*:?[ \t]*`*$", re.IGNORECASE)
+_AFTER = r"(?:\([^()]*\)[ \t]*)?(?::[ \t]*)?`*$"
+"""What may follow the word of a mark, such as the numbers of the lines in brackets."""
+_SEARCH = re.compile(r"^[ \t]*(?:<{4,12}|-{5,12})[ \t]*(?:SEARCH|ORIGINAL|OLD)\b[ \t]*" + _AFTER, re.IGNORECASE)
 _MIDDLE = re.compile(r"^[ \t]*={5,12}[ \t]*$")
 _SEVEN = re.compile(r"^[ \t]*={7}[ \t]*$")
 _REPLACE = re.compile(
-    r"^[ \t]*(?:[<>]{4,12}|\+{5,12})[ \t]*(?:REPLACE|UPDATED|NEW|END)\b[ \t]*:?[ \t]*`*$|^[ \t]*>{7}[ \t]*$",
+    r"^[ \t]*(?:[<>]{4,12}|\+{5,12})[ \t]*(?:REPLACE|UPDATED|NEW|END)\b[ \t]*" + _AFTER + r"|^[ \t]*>{7}[ \t]*$",
     re.IGNORECASE,
 )
 _SEARCH_WORD = re.compile(r"^[ \t*_#>-]*(?:SEARCH|FIND)[ \t*_]*:[ \t*_]*$", re.IGNORECASE)

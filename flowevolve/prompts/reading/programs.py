@@ -26,7 +26,7 @@ from flowevolve.programs.splicing import splice
 from flowevolve.prompts.reading.choosing import chosen, each_said, without
 from flowevolve.prompts.reading.edits import LeftOut
 from flowevolve.prompts.reading.elisions import elision, named_elision
-from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks, unwrapped
+from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blocks, unwrapped
 from flowevolve.prompts.reading.fields import tagged
 from flowevolve.prompts.reading.file_names import file_named, file_named_above
 
@@ -34,6 +34,11 @@ _NO_PROGRAMS = frozenset(
     {"bash", "sh", "shell", "console", "zsh", "text", "txt", "plaintext", "output", "markdown", "md", "json", "jsonc"}
     | {"yaml", "yml", "diff", "patch", "mermaid", "latex", "tex", "html", "xml", "toml"}
 )
+_CODE_ENDINGS = frozenset(
+    {"c", "cc", "cpp", "cxx", "h", "hpp", "cu", "rs", "go", "java", "js", "jsx", "ts", "tsx", "rb", "php", "cs", "kt"}
+    | {"swift", "scala", "jl"}
+)
+"""The endings of files whose text is code, but not Python."""
 _PYTHON = frozenset({"python", "py", "python3"})
 _CODE_LINE = re.compile(
     r"^(?:import |from \S+ import |def |class |async def |@\w|#!|\"\"\"|'''|if __name__|[A-Z_][A-Z0-9_]* *= )"
@@ -202,7 +207,7 @@ def _one_text(answer: str, parent: str | None, language: str, name: str = "") ->
     python = language in _PYTHON
     found = [block for block in blocks(answer, [name] if name else ()) if block.body.strip()]
     programs = [block for block in found if block.language not in _NO_PROGRAMS - {language} or block.label == name]
-    if not programs and len(found) == 1 and (not python or _is_program(found[0].body)):
+    if not programs and len(found) == 1 and (_is_program(found[0].body) if python else _may_be(found[0], name)):
         programs = found
     if programs:
         block = _meant(programs, answer, parent, "program", python=python)
@@ -218,6 +223,11 @@ def _one_text(answer: str, parent: str | None, language: str, name: str = "") ->
     if text is None:
         raise UnparsableReplyError("no fenced block with a program in the reply", Reason.MISSING)
     return text
+
+
+def _may_be(block: Block, name: str) -> bool:
+    """Whether a block with the label of something other than a program may be the file of this name all the same."""
+    return block.language in TEXT_LABELS or name.rpartition(".")[2].lower() not in _CODE_ENDINGS
 
 
 def _meant(found: Sequence[Block], answer: str, parent: str | None, what: str, *, python: bool) -> Block:
