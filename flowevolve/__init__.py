@@ -28,7 +28,7 @@ _NAMES = {
     "core.context": "StageContext UpdateContext",
     "core.events": "Event",
     "core.graph": "CommittingStage Discard Emit Exhausted Graph NotYet Stage StageFunction",
-    "core.item": "Item Ticket",
+    "core.item": "Gathered Item Stale Ticket",
     "core.model": "Message",
     "core.payload_kinds": "payload",
     "core.pool": "Add Annotate Candidate Move Note Update Vetoed",
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         Stage as Stage,
         StageFunction as StageFunction,
     )
-    from flowevolve.core.item import Item as Item, Ticket as Ticket
+    from flowevolve.core.item import Gathered as Gathered, Item as Item, Stale as Stale, Ticket as Ticket
     from flowevolve.core.model import Message as Message
     from flowevolve.core.payload_kinds import payload as payload
     from flowevolve.core.pool import (
