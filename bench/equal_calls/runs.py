@@ -12,7 +12,7 @@ from gepa.core.adapter import GEPAAdapter
 from gepa.core.result import GEPAResult
 
 from bench.equal_calls.timing import CONCURRENCY
-from bench.equal_calls.world import SEED_PROMPT, TRAIN, WORLDS, Row, RulesAdapter
+from bench.equal_calls.world import TRAIN, WORLDS, Row, RulesAdapter
 from flowevolve.compat.gepa import optimize
 
 SEEDS = range(100, 120)
@@ -70,19 +70,20 @@ def compare(name: str, seed: int, calls: int) -> Pair:
 def _run(name: str, seed: int, calls: int, *, ours: bool) -> Outcome:
     adapter = RulesAdapter(WORLDS[name], seed)
     model = CountedModel(adapter)
-    of_gepa = cast("GEPAAdapter[Row, str, str]", adapter)  # its protocol can't say that there is no proposer
+    of_gepa = cast("GEPAAdapter[Row, list[int], str]", adapter)  # its protocol can't say that there is no proposer
     train, validation = adapter.rows(0, TRAIN), adapter.rows(1000, adapter.world.validation)
+    seed_candidate, merges = adapter.seed_candidate(), adapter.world.use_merge
     began = time.monotonic()
     if ours:
         result: GEPAResult[str, int] = optimize(
-            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=model,
+            seed_candidate, train, validation, of_gepa, reflection_lm=model, use_merge=merges,
             max_metric_calls=calls, seed=seed, logger=Quiet(), adapter_concurrency=CONCURRENCY,
         )  # fmt: skip
     else:
         result = gepas_optimize(
-            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=model,
+            seed_candidate, train, validation, of_gepa, reflection_lm=model, use_merge=merges,
             max_metric_calls=calls, seed=seed, logger=Quiet(),
         )  # fmt: skip
     seconds = time.monotonic() - began
-    prompt = result.candidates[result.best_idx]["prompt"]
-    return Outcome(adapter.held_out(prompt), seconds, adapter.calls, result.num_candidates, model.calls)
+    best = result.candidates[result.best_idx]
+    return Outcome(adapter.held_out(best), seconds, adapter.calls, result.num_candidates, model.calls)

@@ -72,7 +72,7 @@ Over all worlds the difference in score is {signed(lead)}, drawn over seeds, and
 over worlds. The goal, that the first of these intervals is not below 0, is {verdict(met[SCORE])}.
 Ours is {_counts(groups)}. {_by_one_world(groups)}
 
-Ours takes {_number(time)} of gepa's time. {_calls(over)}
+Ours takes {_number(time)} of gepa's time. {_calls(over)} {_made(groups)}
 
 {_why(groups)}
 {_fewer(content)}"""
@@ -187,6 +187,20 @@ def _calls(over: int) -> str:
     if over > 0:
         return f"Ours went over the limit by up to {over} calls."
     return "Ours never went over the limit. gepa goes over it to finish the iteration that it is in."
+
+
+def _made(groups: Sequence[Sequence[Any]]) -> str:
+    """How many calls of the metric both made, over all worlds and where they differ most."""
+    of_worlds = {
+        group[0]["world"]: [fmean(pair[of]["calls"] for pair in group) for of in ("gepa", "ours")] for group in groups
+    }
+    gepa, ours = (fmean(each) for each in zip(*of_worlds.values(), strict=True))
+    most = max(of_worlds, key=lambda world: abs(of_worlds[world][0] - of_worlds[world][1]))
+    there = " and ".join(f"{calls:.0f}" for calls in of_worlds[most])
+    return (
+        f"So gepa made {gepa:.0f} in the mean, and ours {ours:.0f} ({there} in *{most}*, where they differ most), for "
+        "which neither scores nor times are corrected."
+    )
 
 
 def lead_of(groups: Sequence[Sequence[Any]]) -> Interval:

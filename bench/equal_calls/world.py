@@ -50,6 +50,10 @@ class World:
     """Whether a reflection writes all lines in another order."""
     merges: Literal["with losses", "not at all", "by failing"] = "with losses"
     """How the model answers merge prompts, which gepa does not send. With losses, one line in twenty is lost."""
+    parts: int = 1
+    """The components of a prompt. Each has its share of the rules, and others that it states count for nothing."""
+    use_merge: bool = False
+    """Whether both methods make gepa's own merges, too."""
     reflection_seconds: float = 0.06
     call_seconds: float = CALL_SECONDS
     row_seconds: float = ROW_SECONDS
@@ -67,6 +71,7 @@ WORLDS: Mapping[str, World] = {
     "slow reflection": World("a reflection takes five times as long", reflection_seconds=0.3),
     "no merges": World("asked to merge, the model repeats the prompt", merges="not at all"),
     "failing merges": World("asked to merge, the model fails", merges="by failing"),
+    "parts": World("the prompt has three parts, and both make gepa's own merges", parts=3, use_merge=True),
     AT_ONCE: World("the adapter answers all rows of a call at once", call_seconds=AT_ONCE_SECONDS, row_seconds=0.0),
 }
 
@@ -111,31 +116,60 @@ class RulesAdapter:
         obedience = self.world.obedience * max(0.3, 1 - self.world.harm * notes)
         return [obedience * fmean(stated[rule]) if rule in stated else 0.0 for rule in row["needs"]]
 
-    def held_out(self, prompt: str) -> float:
+    def seed_candidate(self) -> dict[str, str]:
+        return dict.fromkeys(self._names, SEED_PROMPT)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        """The components."""
+        return ("prompt",) if self.world.parts == 1 else [f"part {number}" for number in range(self.world.parts)]
+
+    def _is_of(self, rule: int, component: str) -> bool:
+        return self._names[rule % self.world.parts] == component
+
+    def _prompt(self, candidate: Mapping[str, str]) -> str:
+        """What the model is told: all parts, without the rules that don't count there."""
+        if self.world.parts == 1:
+            return candidate["prompt"]
+        return "\n".join(
+            line
+            for name, text in candidate.items()
+            for line in text.splitlines()
+            if (found := STATED.match(line)) is None or self._is_of(int(found[1]), name)
+        )
+
+    def held_out(self, candidate: Mapping[str, str]) -> float:
         """The expected score on held-out rows, which no optimizer sees."""
+        prompt = self._prompt(candidate)
         return fmean(fmean(self._chances(prompt, row)) for row in self.rows(10_000, TEST))
 
     def evaluate(
         self, batch: list[Row], candidate: dict[str, str], capture_traces: bool = False
-    ) -> EvaluationBatch[str, str]:
+    ) -> EvaluationBatch[list[int], str]:
         with self._lock:
             self.calls += len(batch)
         time.sleep(self.world.call_seconds + self.world.row_seconds * len(batch))
-        prompt = candidate["prompt"]
+        prompt = self._prompt(candidate)
         scores, traces = [], []
         for row in batch:
             random = drawn("answer", self.seed, prompt, row["id"])
             kept = [random.random() < chance for chance in self._chances(prompt, row)]
-            missing = [str(rule) for rule, is_kept in zip(row["needs"], kept, strict=True) if not is_kept]
+            missing = [rule for rule, is_kept in zip(row["needs"], kept, strict=True) if not is_kept]
             scores.append(fmean(kept))
-            traces.append(f"missing {','.join(missing)}" if missing else "all is well")
+            traces.append(missing)
         return EvaluationBatch(["answer"] * len(batch), scores, traces if capture_traces else None)
 
     def make_reflective_dataset(
-        self, candidate: dict[str, str], eval_batch: EvaluationBatch[str, str], components_to_update: list[str]
+        self,
+        candidate: dict[str, str],
+        eval_batch: EvaluationBatch[list[int], str],
+        components_to_update: list[str],
     ) -> Mapping[str, Sequence[Mapping[str, str]]]:
-        records = [{"Feedback": trace} for trace in eval_batch.trajectories or []]
-        return dict.fromkeys(components_to_update, records)
+        traces = eval_batch.trajectories or []
+        return {
+            name: [{"Feedback": _feedback([rule for rule in trace if self._is_of(rule, name)])} for trace in traces]
+            for name in components_to_update
+        }
 
     def reflect(self, prompt: object) -> str:
         """The model in the form that gepa calls. It reflects if the prompt has feedback, and merges otherwise.
@@ -166,6 +200,10 @@ class RulesAdapter:
             lines.append(f"Note {random.randrange(1000)}")
         if self.world.shuffles:
             random.shuffle(lines)
+
+
+def _feedback(missing: Sequence[int]) -> str:
+    return f"missing {','.join(map(str, missing))}" if missing else "all is well"
 
 
 def _lines(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from threading import Lock
 
@@ -19,11 +20,30 @@ FAST = World("takes no time", reflection_seconds=0.0, call_seconds=0.0, row_seco
 def test_a_prompt_is_worth_the_rules_it_states() -> None:
     adapter = RulesAdapter(FAST, 1)
     right = "\n".join(f"Rule {rule}: right" for rule in range(FAST.rules))
-    assert adapter.held_out(SEED_PROMPT) == 0.0
-    assert adapter.held_out(right) == pytest.approx(FAST.obedience)
-    assert adapter.held_out(right.replace("right", "wrong")) == 0.0
+
+    def held_out(prompt: str, adapter: RulesAdapter = adapter) -> float:
+        return adapter.held_out({"prompt": prompt})
+
+    assert held_out(SEED_PROMPT) == 0.0
+    assert held_out(right) == pytest.approx(FAST.obedience)
+    assert held_out(right.replace("right", "wrong")) == 0.0
     noted = RulesAdapter(replace(FAST, harm=0.1), 1)
-    assert noted.held_out(f"{right}\nNote 7") < noted.held_out(right)
+    assert held_out(f"{right}\nNote 7", noted) < held_out(right, noted)
+
+
+def test_a_rule_counts_only_in_the_part_that_it_belongs_to_and_feedback_names_it_there_alone() -> None:
+    adapter = RulesAdapter(replace(FAST, parts=2, obedience=1.0), 1)
+    every = "\n".join(f"Rule {rule}: right" for rule in range(FAST.rules))
+    assert list(adapter.seed_candidate()) == ["part 0", "part 1"]
+    assert adapter.held_out({"part 0": every, "part 1": every}) == 1.0
+    half = adapter.held_out({"part 0": every, "part 1": SEED_PROMPT})
+    assert 0.0 < half < 1.0
+    assert half + adapter.held_out({"part 0": SEED_PROMPT, "part 1": every}) == pytest.approx(1.0)
+    batch = adapter.evaluate(adapter.rows(0, 5), adapter.seed_candidate(), capture_traces=True)
+    dataset = adapter.make_reflective_dataset(adapter.seed_candidate(), batch, ["part 1"])
+    named = [int(rule) for record in dataset["part 1"] for rule in re.findall(r"\d+", record["Feedback"])]
+    assert named
+    assert all(rule % 2 == 1 for rule in named)
 
 
 def test_reflection_states_what_was_missing() -> None:
