@@ -76,7 +76,7 @@ class TimeToScore:
 
 
 def time_to_score(
-    rows: Rows, method: str, others: Sequence[str], gain: float = 1.0, spent: Spent = "seconds"
+    rows: Rows, method: str, others: Sequence[str], gain: float = 1.0, spent: Spent = "seconds", *, kept: bool = False
 ) -> TimeToScore:
     """Compare how soon a method and the best of ``others`` reach the scores of the latter.
 
@@ -87,7 +87,8 @@ def time_to_score(
     mean can't be told apart from it. Each of their runs sets a score to reach: the one it ends with or, if ``gain`` is
     below 1, this share of the way to it from its seed's score. The method's time to this score is divided by the
     shortest time among that run and all runs of the rest of ``others``. A score that some run already has with its seed
-    says nothing and is left out.
+    says nothing and is left out. Times are those at which a run first has a score or, with ``kept``, those from which
+    on it has the score to its end.
     """
     by_run: list[Sequence[float]] = []
     for name in workloads(rows, method, *others):
@@ -100,8 +101,8 @@ def time_to_score(
             score = run[0][1] + gain * (run[-1][1] - run[0][1])
             if any(_time(curve, score) <= curve[0][0] for curve in (*own, *rivals)):
                 continue
-            soonest = min(_time(curve, score) for curve in rivals)
-            found.append([_time(curve, score) / soonest for curve in own])
+            soonest = min(_time(curve, score, kept=kept) for curve in rivals)
+            found.append([_time(curve, score, kept=kept) / soonest for curve in own])
         by_run += zip(*found, strict=True)
     return TimeToScore(by_run)
 
@@ -117,17 +118,27 @@ def _best(theirs: Mapping[str, Sequence[Curve]]) -> Iterator[tuple[Curve, Sequen
             yield from ((run, [run, *elsewhere]) for run in theirs[each])
 
 
-def _time(curve: Curve, score: float) -> float:
-    """When a curve reaches a score, as far as scores can be told apart; infinite if it never does."""
-    return next((seconds for seconds, reached in curve if reached >= score - PRECISION), math.inf)
+def _time(curve: Curve, score: float, *, kept: bool = False) -> float:
+    """When a curve first has a score or, with ``kept``, from when on it has the score to its end, as far as scores can
+    be told apart; infinite if it never does.
+    """
+    has = [reached >= score - PRECISION for _, reached in curve]
+    having = curve[len(has) - _kept(has) :] if kept else [point for point, yes in zip(curve, has, strict=True) if yes]
+    return having[0][0] if having else math.inf
+
+
+def _kept(has: Sequence[bool]) -> int:
+    """How many of the last points of a curve have a score, without one between them that hasn't."""
+    return next((count for count, yes in enumerate(reversed(has)) if not yes), len(has))
 
 
 @dataclass(frozen=True, slots=True)
 class Afterwards:
-    """In how many pairs a score was reached, in how many of these the best candidate was worth less at some later time,
-    and in how many it was worth less at the end.
+    """In how many of the pairs a score was reached, in how many of these the best candidate was worth less at some
+    later time, and in how many it was worth less at the end.
     """
 
+    pairs: int
     reached: int
     later: int
     last: int
@@ -135,14 +146,15 @@ class Afterwards:
 
 def afterwards(rows: Rows, method: str, other: str) -> Afterwards:
     """How often runs of the method kept a score that a run of the other ends with, once they had reached it."""
-    left = [
-        [worth >= run[-1][1] - PRECISION for seconds, worth in curve if seconds >= _time(curve, run[-1][1])]
+    having = [
+        [worth >= run[-1][1] - PRECISION for _, worth in curve]
         for name in workloads(rows, method, other)
         for run in curves(rows[name, other])
         for curve in curves(rows[name, method])
     ]
-    reached = [kept for kept in left if kept]
-    return Afterwards(len(reached), sum(not all(kept) for kept in reached), sum(not kept[-1] for kept in reached))
+    reached = [has[has.index(True) :] for has in having if any(has)]
+    later, last = sum(not all(has) for has in reached), sum(not has[-1] for has in reached)
+    return Afterwards(len(having), len(reached), later, last)
 
 
 def median_share(timed: TimeToScore) -> str:

@@ -35,12 +35,12 @@ def section(content: Content) -> str:
 
 {_standing(content)}
 
-gepa 0.1.4's own loop and the defaults of this package get the same rows, seed prompt and model (`{sampling["model"]}`,
-temperature {warm}, answers of at most {sampling["max_tokens"]} tokens), {sampling["concurrency"]} requests in flight
-and {settings["calls"]} metric calls; gepa finishes the iteration that it is in and may take a few more. Each has
-{sizes["train"]} rows for minibatches and {sizes["validation"]} for validation. The best prompts are scored on
-{sizes["held_out"]} rows held out, which neither has seen. All calls go through one gate that counts what they cost by
-the usage that the endpoint reports.
+gepa 0.1.4's own loop and the defaults of this package, as of commit {content["commit"]}, get the same rows, seed prompt
+and model (`{sampling["model"]}`, temperature {warm}, answers of at most {sampling["max_tokens"]} tokens),
+{sampling["concurrency"]} requests in flight and {settings["calls"]} metric calls; gepa finishes the iteration that it
+is in and may take a few more. Each has {sizes["train"]} rows for minibatches and {sizes["validation"]} for validation.
+The best prompts are scored on {sizes["held_out"]} rows held out, which neither has seen. All calls go through one gate
+that counts what they cost by the usage that the endpoint reports.
 
 {_verdicts(content)}
 

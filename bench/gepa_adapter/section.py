@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 from bench._lib.stats import spread
 from bench._lib.text import Content, ranged, table
 
-FIGURES = {"proposals": 0, "proposals_per_minute": 0, "requests_per_second": 0, "best_score": 2}
+FIGURES = {"seconds": 0, "proposals": 0, "proposals_per_minute": 0, "requests_per_second": 0, "best_score": 2}
 """The columns, each with its number of decimals."""
+HEADER = (
+    "",
+    "seconds of a run",
+    "proposals in a run",
+    "proposals a minute",
+    "requests a second",
+    "best validation score",
+)
 
 
 def by_default(content: Content) -> float:
@@ -57,7 +65,7 @@ samples of a score. A run is stopped after {settings["seconds"]:.0f} s, lasts un
 rates are over all of that. gepa reflects on the candidates of an
 iteration side by side (`reflect_many`).
 
-{table(("", "proposals in a run", "proposals a minute", "requests a second", "best validation score"), rows)}
+{table(HEADER, rows)}
 
 With `adapter_concurrency=1` nothing is gained here, because the adapter's calls take turns and so do the calls of the
 function that proposes.

@@ -75,17 +75,16 @@ def beside(results: Mapping[str, Content], defaults: str) -> Iterator[str]:
     ``defaults`` is what the defaults are called.
     """
     told = [
-        f"`{workload}` {', '.join(_times(of, method) for method in GEPAS if method in of)}"
-        for content in results.values()
+        f"[`{workload}`]({page}) {', '.join(_times(of, method) for method in GEPAS if method in of)}"
+        for page, content in results.items()
         for workload, of in by_workload(content).items()
         if "stream" in of
     ]
     if told:
         first = next(iter(results.values()))
-        pages = ", ".join(f"[{workloads(content)}]({page})" for page, content in results.items())
         yield (
             f"On one {gpu_name(first)} {defaults} made, over synchronous gepa's proposals and over its parallel ones "
-            f"(4x4): {'; '.join(told)} times as many, in short runs ({pages}).{_times_to_scores(results.values())}"
+            f"(4x4): {'; '.join(told)} times as many, in short runs.{_times_to_scores(results.values())}"
         )
 
 

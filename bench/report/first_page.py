@@ -45,8 +45,8 @@ REPEATS = 10
 PREDICTION = """
 
 **How far the simulator's timing holds** is shown by predictions of runs on real servers: how far they were off in the
-median, and at worst, and the gain that they foretold. The goal is {goal}. It is judged on the two CPU cores, with
-`{workload}` alone, where it was {missed}{beyond}. {words}
+median, and at worst, and the gain that they foretold. The goal is {goal}. On the two CPU cores, with `{workload}`
+alone, it was {missed}{beyond}. {words}
 
 {errors}
 
@@ -207,7 +207,7 @@ def _scores(on_gpu: Iterable[tuple[str, Content]]) -> str:
 def _beyond(goal: Mapping[str, float], on_gpus: Iterable[Content]) -> str:
     """On which workloads predictions of runs on a GPU were further off than the goal allows."""
     found = _further_off(goal, on_gpus, "measured")
-    return f"; on a GPU {' and '.join(found)} would miss it" if found else ""
+    return f"; on a GPU it was missed with {' and '.join(found)}" if found else ""
 
 
 def _further_off(goal: Mapping[str, float], on_gpus: Iterable[Content], profile: str) -> list[str]:
@@ -220,7 +220,10 @@ def _further_off(goal: Mapping[str, float], on_gpus: Iterable[Content], profile:
 def _shipped(goal: Mapping[str, float], on_gpus: Sequence[Content]) -> str:
     """On how many workloads the shipped profile, which is of another GPU, was further off than the goal allows."""
     found = _further_off(goal, on_gpus, "shipped")
-    return f", and the shipped profile, of another GPU, on {len(found)} of {len(on_gpus)} workloads" if found else ""
+    if not found:
+        return ""
+    of = f"{len(found)} of {len(on_gpus)} workloads"
+    return f", and the shipped profile, of another GPU, which has no goal, is further off on {of}"
 
 
 def _off(deviation: tuple[float, float]) -> str:

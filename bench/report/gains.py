@@ -10,6 +10,7 @@ from bench._lib.text import Content
 from bench._lib.time_to_score import (
     Rows,
     Spent,
+    TimeToScore,
     curves,
     time_to_score,
     workloads,
@@ -24,10 +25,10 @@ GPU, API = "vllm", "api"
 PARALLEL = """\
 gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by
 workload){on_real}. To the best score of any width the defaults are sooner than the soonest width in {sooner} of {of}
-comparisons, later in {later}, and never there in {never}{others}."""
+comparisons of medians, later in {later}, never there in {never}; {missed} runs miss it{others}."""
 OF_OTHERS = {
-    "stream_real": "in real time {sooner}, {later} and {never}",
-    MERGING_PEER: "agentdescent with its merging {sooner}, {later} and {never}",
+    "stream_real": "in real time {sooner}, {later}, {never}; {missed}",
+    MERGING_PEER: "agentdescent, merging, {sooner}, {later}, {never}; {missed}",
 }
 EQUAL = """\
 At equal tokens the held-out score of the defaults, less gepa's, is {score}; {ours} runs of the defaults and {gepas} of
@@ -38,26 +39,39 @@ PLAIN = """\
 gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
 workload; at equal tokens their score, less gepa's, is {score}."""
 PEER = """\
-In real time agentdescent with its merging is sooner than the defaults in {sooner} of {of} comparisons and cheaper in
-{cheaper}{aimed}. At equal tokens its held-out score, less gepa's, is {scores}."""
+In real time agentdescent with its merging (set for speed; not run with its own defaults) is sooner than the defaults
+in {sooner} of {of} comparisons and cheaper in {cheaper}, by times until the score is kept in {sooner_kept} and
+{cheaper_kept}{aimed}. At equal tokens its held-out score, less gepa's, is {scores}."""
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, by workload,
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
 {score}."""
 
 
-def missed(found: Sequence[Rows], method: str) -> str:
-    """How many of a method's runs do not reach every last score of synchronous gepa's."""
-    timed = [time_to_score(rows, method, [BASE]) for rows in found]
-    count = sum(len(each.by_run) for each in timed)
-    return f"{count - sum(each.sure for each in timed)} of {count}"
-
-
-def medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
-    """What a method takes to reach synchronous gepa's last score, as a range over workloads and servers: the median
-    pair's time or tokens, divided by gepa's own.
+def missed(found: Sequence[Rows], method: str, others: Sequence[str] = (BASE,)) -> str:
+    """How many of a method's runs do not reach every last score of the best of ``others``, by default of synchronous
+    gepa.
     """
-    return range_of_medians(each for rows in found for each in by_workload(rows, method, spent=spent).values())
+    timed = [time_to_score(rows, method, others) for rows in found]
+    return f"{_missing(timed)} of {sum(len(each.by_run) for each in timed)}"
+
+
+def missed_at_the_end(found: Sequence[Rows], method: str) -> str:
+    """How many of a method's runs have less than some last score of synchronous gepa's at their end."""
+    return f"{_missing(time_to_score(rows, method, [BASE], kept=True) for rows in found)}"
+
+
+def _missing(timed: Iterable[TimeToScore]) -> int:
+    return sum(len(each.by_run) - each.sure for each in timed)
+
+
+def medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds", kept: bool = False) -> str:
+    """What a method takes to reach synchronous gepa's last score, as a range over workloads and servers: the median
+    pair's time or tokens, divided by gepa's own. With ``kept``, until it has the score to the end.
+    """
+    return range_of_medians(
+        each for rows in found for each in by_workload(rows, method, spent=spent, kept=kept).values()
+    )
 
 
 def on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
@@ -81,6 +95,7 @@ def parallel(content: Content, on_real: str) -> str:
         most=both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
         of=sum(ahead.values()),
         on_real=on_real,
+        missed=missed(found, "stream", widths),
         others=_of_others(found, widths),
         **ahead,
     )
@@ -89,7 +104,7 @@ def parallel(content: Content, on_real: str) -> str:
 def _of_others(found: Sequence[Rows], widths: Sequence[str]) -> str:
     """How ours in real time and agentdescent with its merging compare with the soonest width; empty if not run."""
     told = [
-        text.format(**_ahead(found, method, widths))
+        text.format(missed=missed(found, method, widths), **_ahead(found, method, widths))
         for method, text in OF_OTHERS.items()
         if all(workloads(rows, method) == workloads(rows, "stream") for rows in found)
     ]
@@ -166,22 +181,28 @@ def merging_peer(content: Content, aimed: str = "") -> str:
         return ""
     sooner, of = for_less(found, MERGING_PEER, "stream_real", "seconds")
     cheaper, _ = for_less(found, MERGING_PEER, "stream_real", "tokens")
+    sooner_kept, _ = for_less(found, MERGING_PEER, "stream_real", "seconds", kept=True)
+    cheaper_kept, _ = for_less(found, MERGING_PEER, "stream_real", "tokens", kept=True)
     return PEER.format(
         sooner=sooner,
         of=of,
         cheaper=cheaper,
         aimed=aimed,
         scores=_less_gepas(found, MERGING_PEER),
+        sooner_kept=sooner_kept,
+        cheaper_kept=cheaper_kept,
     )
 
 
-def for_less(found: Sequence[Rows], method: str, other: str, spent: Spent) -> tuple[int, int]:
-    """On how many workloads a method reaches gepa's last score for less than another, and on how many both do."""
+def for_less(found: Sequence[Rows], method: str, other: str, spent: Spent, *, kept: bool = False) -> tuple[int, int]:
+    """On how many workloads a method reaches gepa's last score for less than another, and on how many both do. With
+    ``kept``, until it has the score to the end.
+    """
     pairs = [
         (timed.median, others[name].median)
         for rows in found
-        for others in [by_workload(rows, other, spent=spent)]
-        for name, timed in by_workload(rows, method, spent=spent).items()
+        for others in [by_workload(rows, other, spent=spent, kept=kept)]
+        for name, timed in by_workload(rows, method, spent=spent, kept=kept).items()
     ]
     known = [(own, its) for own, its in pairs if own is not None and its is not None]
     return sum(own < its for own, its in known), len(known)

@@ -5,45 +5,44 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.text import Content, table
-from bench._lib.time_to_score import Rows, TimeToScore, afterwards, workloads
-from bench.report.gains import both, medians, missed, simulated, widths_of
-from bench.throughput.goals import by_workload, range_of_medians, runs, score_name
+from bench._lib.time_to_score import Rows, Spent, TimeToScore, afterwards, workloads
+from bench.report.gains import both, medians, missed, missed_at_the_end, simulated, widths_of
+from bench.throughput.goals import by_workload, runs, score_name
 from bench.throughput.lengths import after
 from bench.throughput.rows import BASE, MERGING_PEER
 
 LEAD = """\
-**On simulated servers the defaults have the {score} that synchronous gepa (one proposal at a time) ends an hour with
-after {time} of its time, and for {tokens} of its tokens** (medians; the table counts runs that miss it).{shorter}"""
-SHORTER = """
-In shorter runs they gain less: they have gepa's score of {longer:g} minutes after {at_longer} of its time, and that of
-{shorter:g} minutes after {at_shorter}."""
-SHORT, LONG = 2.5, 10.0
-"""The lengths in minutes of the shorter runs that are told of: of the longest on a GPU, and of README's examples."""
+**On simulated servers the defaults first have the {score} that synchronous gepa (one proposal at a time) ends an hour
+with after {time} of its time, and for {tokens} of its tokens; until they keep it, these are {time_kept} and
+{tokens_kept}** (medians).{shorter}"""
+SHORTER = {10.0: "of 10 minutes", 1.0: "that of one minute"}
+"""The lengths in minutes of the shorter runs that are told of: of README's examples, and of the shortest on a GPU."""
 METHODS: Mapping[str, str] = {
-    "stream": "the defaults",
+    BASE: "synchronous gepa, its runs beside each other",
+    "stream": "the defaults, on the virtual clock",
     "stream_real": "the same, in real time",
-    "stream_time": '[`aim = "time"`]({aims})',
-    "stream_time_real": "the same, in real time",
+    "stream_time": '[`aim = "time"`]({aims}), on the virtual clock',
     MERGING_PEER: "agentdescent with its merging, in real time",
 }
 """The methods of the table, each with its name there."""
+SOONEST = "the soonest width"
 WIDTHS = "gepa's parallel proposals, the soonest of {widths} widths, in real time"
 HEADER = (
-    "what it takes to reach synchronous gepa's last {score}",
+    "what it takes to reach synchronous gepa's last {score} (and to keep it)",
     "GPU: of gepa's time",
     "of its tokens",
-    "runs that miss it",
+    "runs that miss it (at the end)",
     "API: of gepa's time",
     "of its tokens",
-    "runs that miss it",
+    "runs that miss it (at the end)",
 )
 SET_UP = """\
-Each figure is the range of the workloads' medians ({each} rows for validation) over all pairs with synchronous
-gepa's. A run misses the score if one of gepa's has a higher one. Of each workload there are {gepas} runs of
-synchronous gepa{parallel} and {ours} of ours{real}; ours are on the virtual clock if nothing is said. Times end when a
-prompt *first* has the score; {later} pairs lose it later. [All figures]({page}): commit {commit}{older}."""
+Each figure is the range of the workloads' medians ({each} rows for validation) over all pairs of runs, {repeats} of
+each method. Times and tokens end when the best prompt *first* has the score; in brackets, when it has it and keeps it
+to the end of the hour, as a later best one can be worth less ({later} pairs of the defaults lose it{peers_later}). A
+run misses the score if one of gepa's has a higher one. [All figures]({page}): commit {commit}{older}."""
+PEERS_LATER = "; of agentdescent's {later}"
 
 
 def lead(content: Content) -> str:
@@ -53,16 +52,18 @@ def lead(content: Content) -> str:
         score=score_name(found[0]),
         time=medians(found, "stream"),
         tokens=medians(found, "stream", spent="tokens"),
+        time_kept=medians(found, "stream", kept=True),
+        tokens_kept=medians(found, "stream", spent="tokens", kept=True),
         shorter=_shorter(found),
     )
 
 
 def _shorter(found: Sequence[Rows]) -> str:
     """What the defaults take to the scores of shorter runs of synchronous gepa; empty if that is not known."""
-    at_longer, at_shorter = (after(found, minutes) for minutes in (LONG, SHORT))
-    if not at_longer or not at_shorter:
+    told = [f"{said} after {time}" for minutes, said in SHORTER.items() if (time := after(found, minutes))]
+    if len(told) < len(SHORTER):
         return ""
-    return SHORTER.format(longer=LONG, at_longer=at_longer, shorter=SHORT, at_shorter=at_shorter)
+    return f"\nAs parts of its time, they have gepa's score {', and '.join(told)}."
 
 
 def methods_beside_gepa(content: Content, aims: str) -> str:
@@ -81,43 +82,41 @@ def methods_beside_gepa(content: Content, aims: str) -> str:
 
 
 def _cells(rows: Rows, method: str) -> Iterator[str]:
-    yield medians([rows], method)
-    yield medians([rows], method, spent="tokens")
-    yield missed([rows], method)
+    units: Sequence[Spent] = ("seconds", "tokens")
+    for spent in units:
+        yield f"{medians([rows], method, spent=spent)} ({medians([rows], method, spent=spent, kept=True)})"
+    yield f"{missed([rows], method)} ({missed_at_the_end([rows], method)})"
 
 
 def _soonest(rows: Rows, widths: Sequence[str]) -> Iterator[str]:
     """The cells of the width that has the score soonest on each workload, which may be another on each."""
-    times, tokens = (
-        {width: by_workload(rows, width, spent=spent) for width in widths} for spent in ("seconds", "tokens")
-    )
+    times = {width: by_workload(rows, width) for width in widths}
     soonest = {name: min(widths, key=lambda width: _median(times[width].get(name))) for name in times[widths[0]]}
-    chosen = [times[width][name] for name, width in soonest.items()]
-    yield range_of_medians(chosen)
-    yield range_of_medians(tokens[width][name] for name, width in soonest.items())
-    count = sum(len(each.by_run) for each in chosen)
-    yield f"{count - sum(each.sure for each in chosen)} of {count}"
+    chosen = {(name, width): row for (name, width), row in rows.items() if width in (BASE, soonest.get(name))}
+    as_one = {(name, SOONEST if width != BASE else BASE): row for (name, width), row in chosen.items()}
+    yield from _cells(as_one, SOONEST)
 
 
 def _median(timed: TimeToScore | None) -> float:
     return math.inf if timed is None or timed.median is None else timed.median
 
 
+def _later(found: Sequence[Rows], method: str) -> str:
+    left = [afterwards(rows, method, BASE) for rows in found]
+    return both(f"{each.later} of {each.reached}" for each in left)
+
+
 def set_up(content: Content, folder: str) -> str:
     """What the table's figures are computed from, and how often scores were lost again after they were reached."""
     found = simulated(content)
-    left = [afterwards(rows, "stream", BASE) for rows in found]
-    widths = runs(found, *widths_of(found))
-    real = runs(found, *(each for each in ON_REAL_TIME if each != "lockstep_real"))
+    peers = all(workloads(rows, MERGING_PEER, BASE) for rows in found)
     return SET_UP.format(
         each=", ".join(
             f"`{name}` with {content['workloads'][name]['validation']}" for name in by_workload(found[0], "stream")
         ),
-        gepas=runs(found, BASE),
-        parallel=f", {widths} of each of its widths" if widths else "",
-        ours=runs(found, "stream"),
-        real=f", in real time {real}" if real else "",
-        later=both(f"{each.later} of {each.reached}" for each in left),
+        repeats=runs(found, *METHODS, *widths_of(found)),
+        later=_later(found, "stream"),
+        peers_later=PEERS_LATER.format(later=_later(found, MERGING_PEER)) if peers else "",
         page=f"{folder}throughput.md",
         commit=content["commit"],
         older=", most runs of earlier ones" if content.get("earlier") else "",

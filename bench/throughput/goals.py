@@ -137,13 +137,21 @@ def runs(places: Iterable[Rows], *methods: str) -> str:
 
 
 def by_workload(
-    rows: Rows, method: str, others: Sequence[str] = (BASE,), *, gain: float = 1.0, spent: Spent = "seconds"
+    rows: Rows,
+    method: str,
+    others: Sequence[str] = (BASE,),
+    *,
+    gain: float = 1.0,
+    spent: Spent = "seconds",
+    kept: bool = False,
 ) -> Mapping[str, TimeToScore]:
     """A method's time to the last score of the best of ``others``, by default synchronous gepa, for each workload
     separately. See `time_to_score`.
     """
     return {
-        name: time_to_score({key: row for key, row in rows.items() if key[0] == name}, method, others, gain, spent)
+        name: time_to_score(
+            {key: row for key, row in rows.items() if key[0] == name}, method, others, gain, spent, kept=kept
+        )
         for name in workloads(rows, method, *others)
     }
 

@@ -12,6 +12,7 @@ from bench.throughput.comparisons import COMPARISONS, ON_ONE_CLOCK, TOKENS, as_i
 from bench.throughput.goals import by_workload, goals, met, places, range_of_medians
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.lengths import by_length
+from bench.throughput.losses import losses
 from bench.throughput.notes import more_of_base, notes, repeats_of_real
 from bench.throughput.rows import BASE, MERGING_PEER, beside, over_estimated_pxn
 from bench.throughput.tables import beside_gepa, best_scores, clocks, on_the_way, single_workloads, times_to_scores
@@ -123,6 +124,7 @@ def section(content: Content) -> str:
         ALIKE,
         beside_gepa(content),
         single_workloads(content),
+        losses(content),
         by_length(content),
         on_the_way(content),
         goals(content),

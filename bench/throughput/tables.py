@@ -25,6 +25,7 @@ from bench._lib.time_to_score import (
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
 from bench.throughput.goals import GAIN, by_workload, places, runs, score_name
 from bench.throughput.labels import LABELS
+from bench.throughput.losses import losses
 from bench.throughput.rows import BASE, Unit, beside, by_server, methods, score_at_equal, values
 
 
@@ -127,7 +128,9 @@ def _afterwards(content: Content) -> str:
         f"in {each.later} of {each.reached} pairs that have it ({suffix}; at the end in {each.last})"
         for suffix, each in found.items()
     )
-    return f" {FIRST} {told}." if told else ""
+    if not told:
+        return ""
+    return f" {FIRST} {told}." + (f" {SEE_LOSSES}" if losses(content) else "")
 
 
 COLUMNS = (
@@ -153,6 +156,7 @@ MIXED = f"{HELD_OUT} Where a server has no scores on rows held out, validation s
 FIRST = """\
 Times and tokens end when a prompt *first* has the score, and one that is chosen later may be worth less: with `stream`
 it was"""
+SEE_LOSSES = "The table with the column *time, kept* says from when on each method keeps it."
 RATES = """
 Rates are geometric means over workloads. Intervals are of 95 %, and of times and tokens the range of the pairs, which
 the next table explains. A dash means that it is not known, or that synchronous gepa had none on some workload in the

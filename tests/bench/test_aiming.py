@@ -26,8 +26,10 @@ def aimed() -> dict[str, object]:
 
 def test_it_is_told_beside_synchronous_gepa_and_the_defaults() -> None:
     said = overview.methods_beside_gepa(aimed(), "presets.md")
-    assert '| [`aim = "time"`](presets.md) | 0.10 to 0.30 | 0.40 | 0 of 4 | 0.10 to 0.30 | 0.40 | 0 of 4 |' in said
-    assert "| the same, in real time | 0.70 | 0.40 | 0 of 4 |" in said
+    assert (
+        '| [`aim = "time"`](presets.md), on the virtual clock | 0.10 to 0.30 (0.10 to 0.30) | 0.40 (0.40) | 0 of 4 (0) |'
+        in said
+    )
     said = " ".join(aiming.beside_defaults(aimed()).split())
     assert (
         "after 0.10 to 0.30 and 0.10 to 0.30 of its time (a GPU's and an API's, medians by workload), where the" in said

@@ -93,26 +93,28 @@ def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(figures().split())
-    assert "ends an hour with after 0.25 of its time, and for 0.50 of its tokens** (medians" in said
-    assert "they have gepa's score of 10 minutes after 0.25 of its time, and that of 2.5 minutes after 0.25." in said
+    assert "with after 0.25 of its time, and for 0.50 of its tokens; until they keep it, these are never and" in said
     assert "and each *workload* is the same made-up task, with a data set's calls" in said
-    assert "| the defaults | 0.25 | 0.50 | 0 of 4 | 0.25 | 0.50 | 0 of 4 |" in said
-    assert "| the same, in real time | 0.75 | 0.50 | 0 of 4 | 0.75 | 0.50 | 0 of 4 |" in said
-    assert "| agentdescent with its merging, in real time | 0.60 to 0.90 | 0.80 | 0 of 4 | 0.60 to 0.90 |" in said
-    assert "the soonest of 1 widths, in real time | 0.50 | 1.00 | 0 of 4 | 0.50 | 1.00 | 0 of 4 |" in said
-    assert "medians (`aime` with 20, `hover` with 30 rows for validation) over all pairs" in said
+    assert "its runs beside each other | 1.00 (1.00) | 1.00 (1.00) | 0 of 4 (0) | 1.00 (1.00) |" in said
+    assert "| the defaults, on the virtual clock | 0.25 (never) | 0.50 (never) | 0 of 4 (4) | 0.25 (never) |" in said
+    assert "| the same, in real time | 0.75 (0.75) | 0.50 (0.50) | 0 of 4 (0) | 0.75 (0.75) | 0.50 (0.50) |" in said
     assert (
-        "Of each workload there are 2 runs of synchronous gepa, 2 of each of its widths and 2 of ours, in real" in said
+        "in real time | 0.60 to 0.90 (0.60 to 0.90) | 0.80 (0.80) | 0 of 4 (0) | 0.60 to 0.90 (0.60 to 0.90) |" in said
     )
-    assert "8 of 8 and 8 of 8 pairs lose it later." in said
+    assert "the soonest of 1 widths, in real time | 0.50 (0.50) | 1.00 (1.00) | 0 of 4 (0) | 0.50 (0.50) |" in said
+    assert "medians (`aime` with 20, `hover` with 30 rows for validation) over all pairs" in said
+    assert "over all pairs of runs, 2 of each method." in said
+    assert "(8 of 8 and 8 of 8 pairs of the defaults lose it; of agentdescent's 0 of 8 and 0 of 8)." in said
     assert "(PxN): 1.0 and 1.0 times as many as the defaults (at most 1.0 and 1.0, by workload), and more a" in said
     assert (
-        "To the best score of any width the defaults are sooner than the soonest width in 4 of 4 comparisons, later in "
-        "0, and never there in 0 (in real time 0, 4 and 0; agentdescent with its merging 0, 4 and 0)." in said
+        "To the best score of any width the defaults are sooner than the soonest width in 4 of 4 comparisons "
+        "of medians, later in 0, never there in 0; 0 of 8 runs miss it (in real time 0, 4, 0; 0 of 8; agentdescent, "
+        "merging, 0, 4, 0; 0 of 8)." in said
     )
     assert (
-        "In real time agentdescent with its merging is sooner than the defaults in 2 of 4 comparisons and cheaper in 0. "
-        "At equal tokens its held-out score, less gepa's, is" in said
+        "In real time agentdescent with its merging (set for speed; not run with its own defaults) is sooner than the "
+        "defaults in 2 of 4 comparisons and cheaper in 0, by times until the score is kept in 2 and 0. At equal tokens "
+        "its held-out score, less gepa's, is" in said
     )
     assert (
         "At equal tokens the held-out score of the defaults, less gepa's, is +0.400 (+0.400 to +0.400) on the GPU and "
@@ -141,21 +143,21 @@ def test_runs_that_never_have_a_score_are_counted_of_ours_and_of_the_peer() -> N
     ends_with(content, "api", "aime", "stream_real", never, never)
     said = overview.methods_beside_gepa(content, "presets.md")
     assert (
-        "| agentdescent with its merging, in real time | 0.60 to never | 0.80 to never | 1 of 4 | 0.60 to 0.90 |"
+        "in real time | 0.60 to never (0.60 to never) | 0.80 to never (0.80 to never) | 1 of 4 (1) | 0.60 to 0.90 "
         in said
     )
-    assert "| the same, in real time | 0.75 | 0.50 | 0 of 4 | 0.75 to never | 0.50 to never | 2 of 4 |" in said
+    assert "| 0 of 4 (0) | 0.75 to never (0.75 to never) | 0.50 to never (0.50 to never) | 2 of 4 (2) |" in said
 
 
 def test_the_gain_in_shorter_runs_stands_beside_that_in_whole_ones() -> None:
     content = throughput(most="hover")
-    gepa = [[100.0, 400, 900, 0.3], [500.0, 450, 950, 0.45], [2000.0, 460, 1000, 0.5]]
+    gepa = [[30.0, 100, 300, 0.2], [100.0, 400, 900, 0.3], [500.0, 450, 950, 0.45], [2000.0, 460, 1000, 0.5]]
     for server in ("gpu", "api"):
         for workload in ("aime", "hover"):
             ends_with(content, server, workload, "gepa_sync", gepa, gepa)
     said = " ".join(overview.lead(content).split())
     assert "ends an hour with after 0.01 of its time" in said, "25 of 2000 s"
-    assert "gepa's score of 10 minutes after 0.05 of its time, and that of 2.5 minutes after 0.25." in said
+    assert "they have gepa's score of 10 minutes after 0.05, and that of one minute after 0.83." in said
 
 
 def test_the_soonest_of_gepas_widths_is_found_on_each_workload() -> None:
@@ -171,13 +173,11 @@ def test_the_soonest_of_gepas_widths_is_found_on_each_workload() -> None:
         if each["method"] == "gepa_pxn_8x8" and each["seconds"] == 10.0:
             each["held_out"] = [[[0.0, 20, 10, 0.1], [10.0, 400, 3000, 0.5]]] * 2
     assert (
-        "the soonest of 2 widths, in real time | 0.10 to 0.50 | 1.00 to 3.00 | 0 of 4 | 0.50 | 1.00 | 0 of 4 |"
+        "the soonest of 2 widths, in real time | 0.10 to 0.50 (0.10 to 0.50) | 1.00 to 3.00 (1.00 to 3.00) | 0 of 4 (0) |"
         in overview.methods_beside_gepa(content, "presets.md")
     ), "its tokens are those of the width that is the soonest"
     said = " ".join(gains.parallel(content, "").split())
-    assert (
-        "sooner than the soonest width in 3 of 4 comparisons, later in 1, and never there in 0 (in real time 0" in said
-    )
+    assert "sooner than the soonest width in 3 of 4 comparisons of medians, later in 1, never there in 0; 0 of" in said
 
 
 def test_scores_that_can_not_be_told_apart_from_a_near_one_are_near() -> None:
@@ -301,7 +301,8 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
     assert "and more a minute than these in 2 of 4 comparisons on real servers. To the best" in said
     assert (
         "**On a real GPU.** On one H100 the defaults made, over synchronous gepa's proposals and over its parallel ones "
-        "(4x4): `hover` 1.1; `hotpotqa` 0.5; `aime` 0.5 times as many, in short runs" in said
+        "(4x4): [`hover`](docs/benchmarks/gpu.md) 1.1; [`hotpotqa`](docs/benchmarks/gpu_hotpotqa.md) 0.5; "
+        "[`aime`](docs/benchmarks/gpu_aime.md) 0.5 times as many, in short runs" in said
     )
     commit = (read("gpu") or {})["commit"]
     monkeypatch.setattr(age, "marks", lambda: {"gpu": age.Mark(commit, 1, "The default has changed.")})

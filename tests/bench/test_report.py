@@ -45,7 +45,7 @@ def test_the_first_page_says_which_profiles_its_figures_have_and_what_prediction
     assert content is not None
     bench = next(each for each in BENCHES if each.name == "prediction")
     text = first_page([(bench, {**content, "plan": {**content["plan"], "workload": "made_up"}})])
-    assert "It is judged on the two CPU cores, with\n`made_up` alone, where it was met." in text
+    assert "On the two CPU cores, with `made_up`\nalone, it was met." in text
     assert "two CPU cores, `made_up` | measured right before |" in text
     assert "The figures below and in README have the shipped profiles:" in text
 

