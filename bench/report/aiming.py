@@ -11,7 +11,7 @@ from bench.throughput.goals import runs
 from bench.throughput.rows import BASE, MERGING_PEER
 
 AIMED, IN_REAL_TIME = "stream_time", "stream_time_real"
-PEER = "; sooner than ours with the aim `time` in {sooner}, and cheaper in {cheaper}"
+PEER = '; against our `aim = "time"`: first {sooner} and {cheaper}, kept {sooner_kept} and {cheaper_kept}'
 WHOLE = """\
 On [simulated servers](../benchmarks/throughput.md) and the virtual clock a run with `aim = "time"` has synchronous
 gepa's last score after {times} of its time (a GPU's and an API's, medians by workload), where the defaults take {ours},
@@ -36,7 +36,9 @@ def beside_peer(content: Content) -> str:
         return ""
     sooner, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "seconds")
     cheaper, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "tokens")
-    return PEER.format(sooner=sooner, cheaper=cheaper)
+    sooner_kept, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "seconds", kept=True)
+    cheaper_kept, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "tokens", kept=True)
+    return PEER.format(sooner=sooner, cheaper=cheaper, sooner_kept=sooner_kept, cheaper_kept=cheaper_kept)
 
 
 def beside_defaults(content: Content) -> str:

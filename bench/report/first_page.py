@@ -60,7 +60,10 @@ SHIPPED = "shipped, of an H100, which is another GPU"
 ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 """The results on a real GPU."""
 BESIDE = "\n\n## Beside synchronous gepa\n\n"
-WHOLE = "[Throughput](benchmarks/throughput.md) has the ranges, and what is counted."
+WHOLE = (
+    "In brackets: until the best prompt has the score for good. "
+    "[Throughput](benchmarks/throughput.md) has the ranges, and what is counted."
+)
 ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two CPU cores, {defaults} made {real}."
 SINGLE = (
     "In [other runs on two CPU cores](benchmarks/prediction.md) the defaults made, of synchronous gepa's proposals, "
@@ -104,12 +107,15 @@ def confirm(page: str) -> str:
 def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> str:
     """The goals that are missed, in a sentence that links to the pages in ``folder``; empty if all are met."""
     told = []
+    missed_of = goals = 0
     for bench, content in found:
+        goals += 0 if content is None else len(bench.goals(content))
         if content is not None and (missed := bench.missed(content)):
             about = ", ".join(dict.fromkeys(each.partition(",")[0] for each in missed))
+            missed_of += len(missed)
             counts = f"{len(missed)} of {len(bench.goals(content))}"
             told.append(f"[{_title(bench)}]({folder}/{bench.name}.md) ({counts}: {about})")
-    return f"**Goals that we set ourselves and miss:** {'; '.join(told)}." if told else ""
+    return f"**Goals that we set ourselves and miss ({missed_of} of {goals}):** {'; '.join(told)}." if told else ""
 
 
 def _beside(contents: Mapping[str, Content]) -> str:

@@ -23,25 +23,22 @@ from bench.throughput.tables import signed
 GPU, API = "vllm", "api"
 """The simulated servers."""
 PARALLEL = """\
-gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by
-workload){on_real}. To the best score of any width the defaults are sooner than the soonest width in {sooner} of {of}
-comparisons of medians, later in {later}, never there in {never}; {missed} runs miss it{others}."""
-OF_OTHERS = {
-    "stream_real": "in real time {sooner}, {later}, {never}; {missed}",
-    MERGING_PEER: "agentdescent, merging, {sooner}, {later}, {never}; {missed}",
-}
+gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (GPU, API; up to {most}){on_real}.
+To the best score of any width the defaults are, against the soonest width, in medians of {of} comparisons (runs that
+miss it) sooner, later or never there in {ahead}{others}."""
+OF_OTHERS = {"stream_real": "in real time", MERGING_PEER: "agentdescent"}
 EQUAL = """\
 At equal tokens the held-out score of the defaults, less gepa's, is {score}; {ours} runs of the defaults and {gepas} of
-gepa's are then within {near} of the highest score, {highest}."""
+gepa's are then within {near} of the highest score of any run, {highest}."""
 NEAR = 0.01
 """A score is near the highest one if it is at most this much below it, as far as scores can be told apart."""
 PLAIN = """\
 gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
 workload; at equal tokens their score, less gepa's, is {score}."""
 PEER = """\
-In real time agentdescent with its merging (set for speed; not run with its own defaults) is sooner than the defaults
-in {sooner} of {of} comparisons and cheaper in {cheaper}, by times until the score is kept in {sooner_kept} and
-{cheaper_kept}{aimed}. At equal tokens its held-out score, less gepa's, is {scores}."""
+All in real time: agentdescent with its merging (set for speed, not its defaults) first has gepa's score sooner than the
+defaults in {sooner} of {of} comparisons, and for fewer tokens in {cheaper}; it keeps it sooner in {sooner_kept}, for
+fewer in {cheaper_kept}{aimed}. At equal tokens its held-out score, less gepa's, is {scores}."""
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, by workload,
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
@@ -89,26 +86,30 @@ def parallel(content: Content, on_real: str) -> str:
     known = [each for each in proposals if each is not None]
     if len(known) < len(found):
         return ""
-    ahead = _ahead(found, "stream", widths)
     return PARALLEL.format(
         proposals=f"{both(f'{1 / each.mean:.1f}' for each in known)} times",
-        most=both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
-        of=sum(ahead.values()),
+        most=", ".join(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
+        of=sum(_ahead(found, "stream", widths).values()),
         on_real=on_real,
-        missed=missed(found, "stream", widths),
+        ahead=_compared(found, "stream", widths),
         others=_of_others(found, widths),
-        **ahead,
     )
 
 
 def _of_others(found: Sequence[Rows], widths: Sequence[str]) -> str:
     """How ours in real time and agentdescent with its merging compare with the soonest width; empty if not run."""
     told = [
-        text.format(missed=missed(found, method, widths), **_ahead(found, method, widths))
-        for method, text in OF_OTHERS.items()
+        f"{name} {_compared(found, method, widths)}"
+        for method, name in OF_OTHERS.items()
         if all(workloads(rows, method) == workloads(rows, "stream") for rows in found)
     ]
-    return f" ({'; '.join(told)})" if told else ""
+    return "".join(f"; {each}" for each in told)
+
+
+def _compared(found: Sequence[Rows], method: str, widths: Sequence[str]) -> str:
+    """On how many workloads a method is sooner, later and never there, and how many of its runs miss the score."""
+    counts = ", ".join(f"{count}" for count in _ahead(found, method, widths).values())
+    return f"{counts} ({missed(found, method, widths)})"
 
 
 def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> Mapping[str, int]:

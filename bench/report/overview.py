@@ -7,22 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench._lib.text import Content, table
 from bench._lib.time_to_score import Rows, Spent, TimeToScore, afterwards, workloads
-from bench.report.gains import both, medians, missed, missed_at_the_end, simulated, widths_of
+from bench.report.gains import both, in_real_time, medians, missed, missed_at_the_end, simulated, widths_of
 from bench.throughput.goals import by_workload, runs, score_name
 from bench.throughput.lengths import after
 from bench.throughput.rows import BASE, MERGING_PEER
 
 LEAD = """\
-**On simulated servers the defaults first have the {score} that synchronous gepa (one proposal at a time) ends an hour
-with after {time} of its time, and for {tokens} of its tokens; until they keep it, these are {time_kept} and
-{tokens_kept}** (medians).{shorter}"""
-SHORTER = {10.0: "of 10 minutes", 1.0: "that of one minute"}
-"""The lengths in minutes of the shorter runs that are told of: of README's examples, and of the shortest on a GPU."""
+**On simulated servers the defaults first reach the {score} that synchronous gepa (one proposal at a time) has after an
+hour in {time} of gepa's time to it, for {tokens} of its tokens; to reach and keep it: {time_kept}, {tokens_kept}**
+(medians{real}).{shorter}"""
+REAL = "; in real time up to {time}, {tokens}"
+SHORTER = {10.0: "gepa's score of minute 10 takes {} of gepa's time", 1.0: "that of minute 1 {}"}
+"""What is said of the scores after so many minutes: of README's examples, and of the shortest runs on a GPU."""
 METHODS: Mapping[str, str] = {
-    BASE: "synchronous gepa, its runs beside each other",
-    "stream": "the defaults, on the virtual clock",
+    BASE: "synchronous gepa against its own runs, in real time",
+    "stream": "the defaults, on the virtual clock (our code takes no time)",
     "stream_real": "the same, in real time",
-    "stream_time": '[`aim = "time"`]({aims}), on the virtual clock',
+    "stream_time_real": '[`aim = "time"`]({aims}), in real time',
     MERGING_PEER: "agentdescent with its merging, in real time",
 }
 """The methods of the table, each with its name there."""
@@ -38,11 +39,11 @@ HEADER = (
     "runs that miss it (at the end)",
 )
 SET_UP = """\
-Each figure is the range of the workloads' medians ({each} rows for validation) over all pairs of runs, {repeats} of
-each method. Times and tokens end when the best prompt *first* has the score; in brackets, when it has it and keeps it
-to the end of the hour, as a later best one can be worth less ({later} pairs of the defaults lose it{peers_later}). A
-run misses the score if one of gepa's has a higher one. [All figures]({page}): commit {commit}{older}."""
-PEERS_LATER = "; of agentdescent's {later}"
+Ranges are of the workloads' medians over all pairs of runs, {repeats} of each method; pairs that miss count as never
+(rows for validation: {each}). In brackets: until the best prompt has the score for good and not just *first*, over
+gepa's own time by the same rule. Of the defaults' pairs {later} lose it ({last} for good){peers_later}. A run misses if
+it does not reach the last score of each of gepa's runs. [All figures]({page}): commit {commit}{older}."""
+PEERS_LATER = ", of agentdescent's {later} ({last})"
 
 
 def lead(content: Content) -> str:
@@ -54,16 +55,24 @@ def lead(content: Content) -> str:
         tokens=medians(found, "stream", spent="tokens"),
         time_kept=medians(found, "stream", kept=True),
         tokens_kept=medians(found, "stream", spent="tokens", kept=True),
+        real=_real(found),
         shorter=_shorter(found),
     )
 
 
+def _real(found: Sequence[Rows]) -> str:
+    """The most that the defaults take in real time until they keep the score; empty if they did not run so."""
+    if not in_real_time(found):
+        return ""
+    units: Sequence[Spent] = ("seconds", "tokens")
+    time, tokens = (medians(found, "stream_real", spent=spent, kept=True).rpartition(" ")[2] for spent in units)
+    return REAL.format(time=time, tokens=tokens)
+
+
 def _shorter(found: Sequence[Rows]) -> str:
     """What the defaults take to the scores of shorter runs of synchronous gepa; empty if that is not known."""
-    told = [f"{said} after {time}" for minutes, said in SHORTER.items() if (time := after(found, minutes))]
-    if len(told) < len(SHORTER):
-        return ""
-    return f"\nAs parts of its time, they have gepa's score {', and '.join(told)}."
+    told = [said.format(time) for minutes, said in SHORTER.items() if (time := after(found, minutes))]
+    return f"\n{', '.join(told)}." if len(told) == len(SHORTER) else ""
 
 
 def methods_beside_gepa(content: Content, aims: str) -> str:
@@ -89,21 +98,35 @@ def _cells(rows: Rows, method: str) -> Iterator[str]:
 
 
 def _soonest(rows: Rows, widths: Sequence[str]) -> Iterator[str]:
-    """The cells of the width that has the score soonest on each workload, which may be another on each."""
-    times = {width: by_workload(rows, width) for width in widths}
+    """The cells of the width that has the score soonest on each workload, which may be another on each, and, in
+    brackets, of the one that keeps it soonest.
+    """
+    first, kept = (_of_soonest(rows, widths, kept=each) for each in (False, True))
+    units: Sequence[Spent] = ("seconds", "tokens")
+    for spent in units:
+        yield f"{medians([first], SOONEST, spent=spent)} ({medians([kept], SOONEST, spent=spent, kept=True)})"
+    yield f"{missed([first], SOONEST)} ({missed_at_the_end([kept], SOONEST)})"
+
+
+def _of_soonest(rows: Rows, widths: Sequence[str], *, kept: bool) -> Rows:
+    """Synchronous gepa's rows, and those of the soonest width on each workload as one method."""
+    times = {width: by_workload(rows, width, kept=kept) for width in widths}
     soonest = {name: min(widths, key=lambda width: _median(times[width].get(name))) for name in times[widths[0]]}
-    chosen = {(name, width): row for (name, width), row in rows.items() if width in (BASE, soonest.get(name))}
-    as_one = {(name, SOONEST if width != BASE else BASE): row for (name, width), row in chosen.items()}
-    yield from _cells(as_one, SOONEST)
+    alone = {key: row for key, row in rows.items() if key[1] == BASE}
+    return {**alone, **{(name, SOONEST): rows[name, width] for name, width in soonest.items()}}
 
 
 def _median(timed: TimeToScore | None) -> float:
     return math.inf if timed is None or timed.median is None else timed.median
 
 
-def _later(found: Sequence[Rows], method: str) -> str:
+def _later(found: Sequence[Rows], method: str) -> Mapping[str, str]:
+    """In how many of the pairs that have the score it is lost later, and in how many the run ends below it."""
     left = [afterwards(rows, method, BASE) for rows in found]
-    return both(f"{each.later} of {each.reached}" for each in left)
+    return {
+        "later": both(f"{each.later} of {each.reached}" for each in left),
+        "last": both(f"{each.last}" for each in left),
+    }
 
 
 def set_up(content: Content, folder: str) -> str:
@@ -112,11 +135,11 @@ def set_up(content: Content, folder: str) -> str:
     peers = all(workloads(rows, MERGING_PEER, BASE) for rows in found)
     return SET_UP.format(
         each=", ".join(
-            f"`{name}` with {content['workloads'][name]['validation']}" for name in by_workload(found[0], "stream")
+            f"`{name}` {content['workloads'][name]['validation']}" for name in by_workload(found[0], "stream")
         ),
         repeats=runs(found, *METHODS, *widths_of(found)),
-        later=_later(found, "stream"),
-        peers_later=PEERS_LATER.format(later=_later(found, MERGING_PEER)) if peers else "",
+        **_later(found, "stream"),
+        peers_later=PEERS_LATER.format(**_later(found, MERGING_PEER)) if peers else "",
         page=f"{folder}throughput.md",
         commit=content["commit"],
         older=", most runs of earlier ones" if content.get("earlier") else "",

@@ -9,12 +9,13 @@ from bench.throughput.goals import by_workload, places, range_of_medians, score_
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import BASE
 
-TEXT = """\
+ABOUT = """\
 A method's best prompt is the one with the best score on the rows for validation, so a prompt that is chosen later may
 be worth less on rows held out. *First* is when a run first has the last score of synchronous gepa's run, *kept* is when
-it has this score and keeps it to the end of its windows. Both are divided by gepa's own, by the same rule, and shown as
-the range of the workloads' medians over all pairs of runs. A run of ours that ends by itself chooses the winner on
-fresh examples; these runs are cut off before that."""
+it has this score and keeps it to the end of its windows. Times and tokens are over gepa's own, by the same rule, and
+each is the range of the workloads' medians over all pairs of runs; *never* is where half of a workload's pairs or more
+don't have the score. A run of ours that ends by itself chooses the winner on fresh examples; these runs are cut off
+before that. Beside synchronous gepa's runs stand these runs themselves, each also beside itself."""
 
 
 def losses(content: Content) -> str:
@@ -31,15 +32,15 @@ def losses(content: Content) -> str:
     header = (
         "server",
         "method",
-        "time, first",
+        "time over gepa's, first",
         "time, kept",
-        "tokens, first",
+        "tokens over gepa's, first",
         "tokens, kept",
         "pairs that have the score, of all",
-        "and lose it later",
-        "and are below it at the end",
+        "of these, lose it later",
+        "of these, below it at the end",
     )
-    return f"{table(header, lines)}\n\n{TEXT}"
+    return f"{ABOUT}\n\n{table(header, lines)}"
 
 
 def _losses(rows: Rows, method: str) -> tuple[str, ...]:

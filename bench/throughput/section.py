@@ -83,7 +83,16 @@ def _soon(content: Content) -> str:
     if not medians:
         return "no run tells how soon"
     counts = " and ".join(dict.fromkeys(of))
-    return f"{', '.join(medians)} of its time (medians of workloads); {' and '.join(missing)} of {counts} runs {MISS}"
+    told = f"{', '.join(medians)} of its time (medians{_kept(content)})"
+    return f"{told}; {' and '.join(missing)} of {counts} runs {MISS}"
+
+
+def _kept(content: Content) -> str:
+    """The same range of medians until the score is kept to the end; empty if held-out scores are not known."""
+    if not losses(content):
+        return ""
+    found = (by_workload(rows, "stream", kept=True).values() for rows in places(content).values())
+    return f"; kept {', '.join(map(range_of_medians, found))}"
 
 
 MISS = "miss a score"
@@ -121,7 +130,7 @@ def section(content: Content) -> str:
     parts = (
         f"# {title}",
         f"    {content['command']}",
-        ALIKE,
+        PLACES + ALIKE if content["simulated"] else ALIKE,
         beside_gepa(content),
         single_workloads(content),
         losses(content),
@@ -251,6 +260,7 @@ def _workloads(content: Content) -> str:
     return f"{table(header, rows)}\n\nTexts and answers are counted in tokens ({meant}).{chosen}"
 
 
+PLACES = "`vllm` is a simulated GPU with vLLM, and `api` a simulated API. "
 ALIKE = """\
 A workload has the calls per example and the lengths of prompts of the data set it is named after, and none of its rows.
 All of them are one made-up task, `house_style`: what differs under these names is how long things take and how many

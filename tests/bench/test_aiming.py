@@ -26,10 +26,7 @@ def aimed() -> dict[str, object]:
 
 def test_it_is_told_beside_synchronous_gepa_and_the_defaults() -> None:
     said = overview.methods_beside_gepa(aimed(), "presets.md")
-    assert (
-        '| [`aim = "time"`](presets.md), on the virtual clock | 0.10 to 0.30 (0.10 to 0.30) | 0.40 (0.40) | 0 of 4 (0) |'
-        in said
-    )
+    assert '| [`aim = "time"`](presets.md), in real time | 0.70 (0.70) | 0.40 (0.40) | 0 of 4 (0) |' in said
     said = " ".join(aiming.beside_defaults(aimed()).split())
     assert (
         "after 0.10 to 0.30 and 0.10 to 0.30 of its time (a GPU's and an API's, medians by workload), where the" in said
@@ -45,7 +42,7 @@ def test_it_is_told_beside_synchronous_gepa_and_the_defaults() -> None:
 
 
 def test_the_peer_that_merges_is_counted_against_it_in_real_time() -> None:
-    assert aiming.beside_peer(aimed()) == "; sooner than ours with the aim `time` in 2, and cheaper in 0"
+    assert aiming.beside_peer(aimed()) == '; against our `aim = "time"`: first 2 and 0, kept 2 and 0'
 
 
 def test_what_was_not_measured_is_not_told() -> None:

@@ -274,15 +274,14 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
         in (section(made))
     )
     assert answer(made) == (
-        "0.55 (`vllm`) of its time (medians of workloads); 0 of 2 runs miss a score; 6.0 times its proposals; "
-        "1 of 3 goals missed"
+        "0.55 (`vllm`) of its time (medians); 0 of 2 runs miss a score; 6.0 times its proposals; 1 of 3 goals missed"
     )
     both = "0.55 (0.20–0.90), reached in 2 of 2 pairs"
     assert f"| vllm | aime | 20 | {both} | {both} |" in section(made)
     found["stream"][1] = [(0.0, 0.1), (20.0, 0.49)]
     some, most = "never (0.20–never), reached in 1 of 2 pairs", "0.20, reached in 2 of 2 pairs"
     assert f"| vllm | aime | 20 | {some} | {most} |" in section(made)
-    assert answer(made).startswith("never (`vllm`) of its time (medians of workloads); 1 of 2 runs miss a score; ")
+    assert answer(made).startswith("never (`vllm`) of its time (medians); 1 of 2 runs miss a score; ")
 
 
 def test_tokens_and_what_became_of_the_scores_stand_beside_times() -> None:
@@ -350,7 +349,7 @@ def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> No
     for row in rows:
         several = {"gepa_sync": reaching, "stream": reaching[:2]}
         row["curves"] = several.get(row["method"], reaching[:1])
-    assert answer(made).startswith("0.75 (`vllm`) of its time (medians of workloads); 0 of 2 runs miss a score; ")
+    assert answer(made).startswith("0.75 (`vllm`) of its time (medians); 0 of 2 runs miss a score; ")
     page = " ".join(section(made).split())
     assert "| vllm | aime | 20 | 0.75 (0.25–2.00), reached in 6 of 6 pairs |" in page
     assert (
