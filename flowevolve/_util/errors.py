@@ -108,6 +108,11 @@ def for_a_script(error: FlowevolveError) -> FlowevolveError:
     return error
 
 
+def drop_our_frames(error: Exception) -> None:
+    """Of the traceback of an exception of the user's code, keep the part in that code, if it came through any."""
+    error.__traceback__ = _from_the_users(error, of_task=True) or error.__traceback__
+
+
 def is_bug(error: FlowevolveError) -> bool:
     """Whether an error in a run has nothing to do with the user's code, so that its whole traceback is of interest."""
     return isinstance(error, EngineError) and _cause(error) is not None and not _is_of_the_user(error)

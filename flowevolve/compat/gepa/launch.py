@@ -21,7 +21,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from flowevolve._util import clock as clocks, garbage as collector
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, StageError, for_a_script
+from flowevolve._util.errors import (
+    EndedInThreadError,
+    FlowevolveError,
+    InputError,
+    StageError,
+    drop_our_frames,
+    for_a_script,
+)
 from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
@@ -185,6 +192,9 @@ class Launch:
             if isinstance(error, InputError) and str(error).startswith("llm."):
                 explained = InputError(f"{error} (settings of llm are given in reflection_lm_kwargs)")
             raise for_a_script(explained) from explained.__cause__
+        except Exception as error:
+            drop_our_frames(error)  # it is the adapter's, or a strategy's
+            raise
 
     def _run_and_tell(self) -> GEPAResult[object, AnyId]:
         self.logger.log(self._advice())

@@ -127,6 +127,17 @@ def test_an_adapter_that_fails_from_then_on_is_named_and_the_reason_to_stop_is_s
     assert "the last iterations brought no proposal" in logger.lines[-1]
 
 
+class Broken(GEPAHashAdapter):
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        raise LookupError("a bug of the user's")
+
+
+def test_the_exception_of_an_adapter_is_printed_with_the_users_code_and_not_with_ours() -> None:
+    with pytest.raises(LookupError) as caught:
+        compat.optimize(**arguments(adapter=Broken()))
+    assert [entry.name for entry in caught.traceback][-2:] == ["optimize", "evaluate"]
+
+
 @dataclass
 class Traceless(GEPAHashAdapter):
     def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
