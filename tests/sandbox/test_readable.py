@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def settings(*folders: Path) -> SandboxSettings:
-    return SandboxSettings(concurrency=1, preload=(), readable=folders)
+    return SandboxSettings(concurrency=1, preload=(), readable=folders, timeout=60.0)
 
 
 async def test_what_is_in_them_is_read_and_not_written(folder: Path) -> None:
