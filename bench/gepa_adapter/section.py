@@ -60,10 +60,10 @@ gepa's own loop and `flowevolve.compat.gepa.optimize` ([how to](../how-to/gepa.m
 the task `house_style`, sends its requests from {settings["threads"]} client threads and validates on
 {settings["validation"]} examples. The server is simulated: its latency is lognormal around 0.15 s, whatever the load.
 Time is real. Figures are medians of {settings["repeats"]} runs with their range. All runs of a mode have the same
-seed, and but for the last mode they come out the same each time: their repeats show how steady the time is, and are no
-samples of a score. A run is stopped after {settings["seconds"]:.0f} s, lasts until what is under way has ended, and its
-rates are over all of that. gepa reflects on the candidates of an
-iteration side by side (`reflect_many`).
+seed. Those of gepa's, and of ours with one call at a time, come out the same each time: their repeats show how steady
+the time is, and are no samples of a score. A run is stopped after {settings["seconds"]:.0f} s, lasts until what is
+under way has ended, and its rates are over all of that. gepa reflects on the candidates of an iteration side by side
+(`reflect_many`).
 
 {table(HEADER, rows)}
 
