@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -122,14 +123,10 @@ def _time(curve: Curve, score: float, *, kept: bool = False) -> float:
     """When a curve first has a score or, with ``kept``, from when on it has the score to its end, as far as scores can
     be told apart; infinite if it never does.
     """
-    has = [reached >= score - PRECISION for _, reached in curve]
-    having = curve[len(has) - _kept(has) :] if kept else [point for point, yes in zip(curve, has, strict=True) if yes]
-    return having[0][0] if having else math.inf
-
-
-def _kept(has: Sequence[bool]) -> int:
-    """How many of the last points of a curve have a score, without one between them that hasn't."""
-    return next((count for count, yes in enumerate(reversed(has)) if not yes), len(has))
+    if not kept:
+        return next((seconds for seconds, reached in curve if reached >= score - PRECISION), math.inf)
+    at_the_end = takewhile(lambda point: point[1] >= score - PRECISION, reversed(curve))
+    return min((seconds for seconds, _ in at_the_end), default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench._lib.text import Content
 from bench._lib.time_to_score import Rows, workloads
-from bench.report.gains import both, for_less, medians, missed, on_each, score, simulated
+from bench.report.gains import both, for_less, medians, missed, on_each, peer_ahead, score, simulated
 from bench.throughput.goals import runs
 from bench.throughput.rows import BASE, MERGING_PEER
 
@@ -34,11 +34,7 @@ def beside_peer(content: Content) -> str:
     found = simulated(content)
     if not all(workloads(rows, IN_REAL_TIME, MERGING_PEER, BASE) for rows in found):
         return ""
-    sooner, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "seconds")
-    cheaper, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "tokens")
-    sooner_kept, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "seconds", kept=True)
-    cheaper_kept, _ = for_less(found, MERGING_PEER, IN_REAL_TIME, "tokens", kept=True)
-    return PEER.format(sooner=sooner, cheaper=cheaper, sooner_kept=sooner_kept, cheaper_kept=cheaper_kept)
+    return PEER.format(**peer_ahead(found, IN_REAL_TIME))
 
 
 def beside_defaults(content: Content) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench._lib.text import Content, Verdicts
@@ -38,3 +38,9 @@ class Bench:
     def missed(self, content: Content) -> Sequence[str]:
         """What the goals that a result misses are about."""
         return [about for about, met in self.goals(content).items() if not met]
+
+
+def count_goals(found: Iterable[tuple[Bench, Content]]) -> tuple[int, int]:
+    """How many goals are missed, and how many there are."""
+    counts = [(len(bench.missed(content)), len(bench.goals(content))) for bench, content in found]
+    return sum(missed for missed, _ in counts), sum(goals for _, goals in counts)

@@ -14,7 +14,7 @@ from bench.prediction import section as prediction
 from bench.quality import section as quality
 from bench.report import baseline, overview
 from bench.report.age import the_defaults
-from bench.report.bench import Bench
+from bench.report.bench import Bench, count_goals
 from bench.report.benches import GROUPS
 from bench.throughput import section as throughput
 
@@ -106,16 +106,15 @@ def confirm(page: str) -> str:
 
 def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> str:
     """The goals that are missed, in a sentence that links to the pages in ``folder``; empty if all are met."""
+    known = [(bench, content) for bench, content in found if content is not None]
+    all_missed, goals = count_goals(known)
     told = []
-    missed_of = goals = 0
-    for bench, content in found:
-        goals += 0 if content is None else len(bench.goals(content))
-        if content is not None and (missed := bench.missed(content)):
+    for bench, content in known:
+        if missed := bench.missed(content):
             about = ", ".join(dict.fromkeys(each.partition(",")[0] for each in missed))
-            missed_of += len(missed)
             counts = f"{len(missed)} of {len(bench.goals(content))}"
             told.append(f"[{_title(bench)}]({folder}/{bench.name}.md) ({counts}: {about})")
-    return f"**Goals that we set ourselves and miss ({missed_of} of {goals}):** {'; '.join(told)}." if told else ""
+    return f"**Goals that we set ourselves and miss ({all_missed} of {goals}):** {'; '.join(told)}." if told else ""
 
 
 def _beside(contents: Mapping[str, Content]) -> str:

@@ -180,19 +180,25 @@ def merging_peer(content: Content, aimed: str = "") -> str:
     found = simulated(content)
     if not all(workloads(rows, MERGING_PEER, BASE) for rows in found) or not in_real_time(found):
         return ""
-    sooner, of = for_less(found, MERGING_PEER, "stream_real", "seconds")
-    cheaper, _ = for_less(found, MERGING_PEER, "stream_real", "tokens")
-    sooner_kept, _ = for_less(found, MERGING_PEER, "stream_real", "seconds", kept=True)
-    cheaper_kept, _ = for_less(found, MERGING_PEER, "stream_real", "tokens", kept=True)
-    return PEER.format(
-        sooner=sooner,
-        of=of,
-        cheaper=cheaper,
-        aimed=aimed,
-        scores=_less_gepas(found, MERGING_PEER),
-        sooner_kept=sooner_kept,
-        cheaper_kept=cheaper_kept,
-    )
+    counts = peer_ahead(found, "stream_real")
+    return PEER.format(aimed=aimed, scores=_less_gepas(found, MERGING_PEER), **counts)
+
+
+def peer_ahead(found: Sequence[Rows], ours: str) -> Mapping[str, int]:
+    """On how many workloads agentdescent with its merging is sooner and cheaper than a method of ours at gepa's last
+    score, first and until it is kept, and ``of`` how many.
+    """
+    sooner, of = for_less(found, MERGING_PEER, ours, "seconds")
+    cheaper, _ = for_less(found, MERGING_PEER, ours, "tokens")
+    sooner_kept, _ = for_less(found, MERGING_PEER, ours, "seconds", kept=True)
+    cheaper_kept, _ = for_less(found, MERGING_PEER, ours, "tokens", kept=True)
+    return {
+        "sooner": sooner,
+        "cheaper": cheaper,
+        "sooner_kept": sooner_kept,
+        "cheaper_kept": cheaper_kept,
+        "of": of,
+    }
 
 
 def for_less(found: Sequence[Rows], method: str, other: str, spent: Spent, *, kept: bool = False) -> tuple[int, int]:

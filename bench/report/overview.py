@@ -27,6 +27,7 @@ METHODS: Mapping[str, str] = {
     MERGING_PEER: "agentdescent with its merging, in real time",
 }
 """The methods of the table, each with its name there."""
+UNITS: Sequence[Spent] = ("seconds", "tokens")
 SOONEST = "the soonest width"
 WIDTHS = "gepa's parallel proposals, the soonest of {widths} widths, in real time"
 HEADER = (
@@ -64,8 +65,7 @@ def _real(found: Sequence[Rows]) -> str:
     """The most that the defaults take in real time until they keep the score; empty if they did not run so."""
     if not in_real_time(found):
         return ""
-    units: Sequence[Spent] = ("seconds", "tokens")
-    time, tokens = (medians(found, "stream_real", spent=spent, kept=True).rpartition(" ")[2] for spent in units)
+    time, tokens = (medians(found, "stream_real", spent=spent, kept=True).rpartition(" ")[2] for spent in UNITS)
     return REAL.format(time=time, tokens=tokens)
 
 
@@ -81,7 +81,7 @@ def methods_beside_gepa(content: Content, aims: str) -> str:
     """
     found = simulated(content)
     lines = [
-        (name.format(aims=aims), *(cell for rows in found for cell in _cells(rows, method)))
+        (name.format(aims=aims), *(cell for rows in found for cell in _cells(rows, rows, method)))
         for method, name in METHODS.items()
         if all(workloads(rows, method, BASE) for rows in found)
     ]
@@ -90,11 +90,13 @@ def methods_beside_gepa(content: Content, aims: str) -> str:
     return table([title.format(score=score_name(found[0])) for title in HEADER], lines)
 
 
-def _cells(rows: Rows, method: str) -> Iterator[str]:
-    units: Sequence[Spent] = ("seconds", "tokens")
-    for spent in units:
-        yield f"{medians([rows], method, spent=spent)} ({medians([rows], method, spent=spent, kept=True)})"
-    yield f"{missed([rows], method)} ({missed_at_the_end([rows], method)})"
+def _cells(first: Rows, kept: Rows, method: str) -> Iterator[str]:
+    """A method's cells on a server: what it takes until it first has the score in the rows ``first`` and, in brackets,
+    until it keeps it in the rows ``kept``.
+    """
+    for spent in UNITS:
+        yield f"{medians([first], method, spent=spent)} ({medians([kept], method, spent=spent, kept=True)})"
+    yield f"{missed([first], method)} ({missed_at_the_end([kept], method)})"
 
 
 def _soonest(rows: Rows, widths: Sequence[str]) -> Iterator[str]:
@@ -102,10 +104,7 @@ def _soonest(rows: Rows, widths: Sequence[str]) -> Iterator[str]:
     brackets, of the one that keeps it soonest.
     """
     first, kept = (_of_soonest(rows, widths, kept=each) for each in (False, True))
-    units: Sequence[Spent] = ("seconds", "tokens")
-    for spent in units:
-        yield f"{medians([first], SOONEST, spent=spent)} ({medians([kept], SOONEST, spent=spent, kept=True)})"
-    yield f"{missed([first], SOONEST)} ({missed_at_the_end([kept], SOONEST)})"
+    return _cells(first, kept, SOONEST)
 
 
 def _of_soonest(rows: Rows, widths: Sequence[str], *, kept: bool) -> Rows:

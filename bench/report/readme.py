@@ -24,7 +24,7 @@ from bench.prediction.section import rates
 from bench.quality import beside
 from bench.report import aiming, algorithm_pages, gains, merging, overview
 from bench.report.age import any_old, mark_of, the_defaults
-from bench.report.bench import Bench
+from bench.report.bench import count_goals
 from bench.report.benches import BENCHES
 from bench.report.first_page import ON_GPUS
 from bench.report.gains import API, GPU
@@ -101,16 +101,10 @@ def _drop_in() -> str:
 
 def _missed() -> str:
     found = [(bench, content) for bench in BENCHES if (content := read(bench.name)) is not None]
-    missed, goals = _count(found)
-    early, soon = _count([(bench, content) for bench, content in found if bench.name in ON_SPEED_AND_SCORE])
+    missed, goals = count_goals(found)
+    early, soon = count_goals([(bench, content) for bench, content in found if bench.name in ON_SPEED_AND_SCORE])
     said = MISSED.format(missed=missed, goals=goals, early=early, soon=soon, page="docs/benchmarks.md")
     return said if missed else ""
-
-
-def _count(found: Iterable[tuple[Bench, Content]]) -> tuple[int, int]:
-    """How many goals are missed, and how many there are."""
-    counts = [(len(bench.missed(content)), len(bench.goals(content))) for bench, content in found]
-    return sum(missed for missed, _ in counts), sum(goals for _, goals in counts)
 
 
 def _result(name: str) -> Content:

@@ -38,6 +38,7 @@ GOALS = (
 SIMULATED = ("vllm", "api")
 MOST_TIME = 0.3
 """The largest part of synchronous gepa's time to its own last score that a stream should need on simulated servers."""
+HELD_OUT = "held-out score"
 TIMED = (*SIMULATED, "vllm_cpu")
 """The servers on which a stream should reach PxN's score sooner than PxN."""
 GAIN = 0.95
@@ -88,10 +89,15 @@ def _time(suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
 def score_name(rows: Rows) -> str:
     """Which kind of score times are measured to."""
     return (
-        "held-out score"
+        HELD_OUT
         if all(row.get("held_out") for (_, name), row in rows.items() if name != CEILING)
         else "validation score"
     )
+
+
+def with_held_out(content: Content) -> Mapping[str, Rows]:
+    """The rows of each server whose scores on rows held out are known, as `places`."""
+    return {suffix: rows for suffix, rows in places(content).items() if score_name(rows) == HELD_OUT}
 
 
 def _lines(suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench._lib.methods.process import CEILING
 from bench._lib.text import Content, table
 from bench._lib.time_to_score import Rows, Spent, afterwards, workloads
-from bench.throughput.goals import by_workload, places, range_of_medians, score_name
+from bench.throughput.goals import by_workload, range_of_medians, with_held_out
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import BASE
 
@@ -20,10 +20,9 @@ before that. Beside synchronous gepa's runs stand these runs themselves, each al
 
 def losses(content: Content) -> str:
     """A table of all methods; empty if held-out scores are not known."""
-    found = {suffix: rows for suffix, rows in places(content).items() if score_name(rows) == "held-out score"}
     lines = [
         (suffix, label, *_losses(rows, method))
-        for suffix, rows in found.items()
+        for suffix, rows in with_held_out(content).items()
         for method, label in LABELS.items()
         if method != CEILING and workloads(rows, method, BASE)
     ]

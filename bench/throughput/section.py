@@ -9,7 +9,7 @@ import tomli_w
 from bench._lib.text import Content, between, percent, table
 from bench._lib.time_to_score import Rows, time_to_score
 from bench.throughput.comparisons import COMPARISONS, ON_ONE_CLOCK, TOKENS, as_interval
-from bench.throughput.goals import by_workload, goals, met, places, range_of_medians
+from bench.throughput.goals import by_workload, goals, met, places, range_of_medians, with_held_out
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.lengths import by_length
 from bench.throughput.losses import losses
@@ -89,10 +89,9 @@ def _soon(content: Content) -> str:
 
 def _kept(content: Content) -> str:
     """The same range of medians until the score is kept to the end; empty if held-out scores are not known."""
-    if not losses(content):
-        return ""
-    found = (by_workload(rows, "stream", kept=True).values() for rows in places(content).values())
-    return f"; kept {', '.join(map(range_of_medians, found))}"
+    found = (by_workload(rows, "stream", kept=True).values() for rows in with_held_out(content).values())
+    kept = ", ".join(map(range_of_medians, found))
+    return f"; kept {kept}" if kept else ""
 
 
 MISS = "miss a score"

@@ -23,9 +23,8 @@ from bench._lib.time_to_score import (
     workloads,
 )
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
-from bench.throughput.goals import GAIN, by_workload, places, runs, score_name
+from bench.throughput.goals import GAIN, by_workload, places, runs, score_name, with_held_out
 from bench.throughput.labels import LABELS
-from bench.throughput.losses import losses
 from bench.throughput.rows import BASE, Unit, beside, by_server, methods, score_at_equal, values
 
 
@@ -130,7 +129,7 @@ def _afterwards(content: Content) -> str:
     )
     if not told:
         return ""
-    return f" {FIRST} {told}." + (f" {SEE_LOSSES}" if losses(content) else "")
+    return f" {FIRST} {told}." + (f" {SEE_LOSSES}" if with_held_out(content) else "")
 
 
 COLUMNS = (

@@ -79,10 +79,8 @@ class StageError(EngineError):
 
 
 def policy_error(kind: str, policy: object, error: Exception) -> EngineError:
-    """The error with which a run fails after the code of a policy raised ``error``."""
-    failure = EngineError(f"{kind} policy {type(policy).__name__}: {described(error)}")
-    failure.__cause__ = error
-    return failure
+    """The error with which a run fails after the code of a policy raised ``error``, which is to be its cause."""
+    return EngineError(f"{kind} policy {type(policy).__name__}: {described(error)}")
 
 
 def one_line(error: Exception) -> str:

@@ -252,13 +252,14 @@ def _bare(lines: Sequence[str]) -> str:
 def comment_of(file: str) -> str:
     """The mark that begins a comment in the language of a file; empty if that is not known."""
     ending = file.rpartition(".")[2].lower()
-    return "#" if ending in _HASH else "//" if ending in _SLASHES else ""
+    return "#" if ending in _HASH else "//" if ending in SLASHES else ""
 
 
 _HASH = frozenset({"py", "sh", "rb", "jl", "r", "toml", "yaml", "yml"})
-_SLASHES = frozenset(
+SLASHES = frozenset(
     {"c", "cc", "cpp", "cxx", "h", "hpp", "cu", "java", "js", "ts", "go", "rs", "cs", "swift", "kt", "scala", "php"}
 )
+"""The endings of files in languages whose comments begin with ``//``."""
 
 
 def _refuse_elisions(edit: Edit, text: str) -> None:

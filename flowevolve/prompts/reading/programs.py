@@ -24,7 +24,7 @@ from flowevolve.programs.names import (
 )
 from flowevolve.programs.splicing import splice
 from flowevolve.prompts.reading.choosing import chosen, each_said, without
-from flowevolve.prompts.reading.edits import LeftOut
+from flowevolve.prompts.reading.edits import SLASHES, LeftOut
 from flowevolve.prompts.reading.elisions import elision, named_elision
 from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blocks, unwrapped
 from flowevolve.prompts.reading.fields import tagged
@@ -34,10 +34,7 @@ _NO_PROGRAMS = frozenset(
     {"bash", "sh", "shell", "console", "zsh", "text", "txt", "plaintext", "output", "markdown", "md", "json", "jsonc"}
     | {"yaml", "yml", "diff", "patch", "mermaid", "latex", "tex", "html", "xml", "toml"}
 )
-_CODE_ENDINGS = frozenset(
-    {"c", "cc", "cpp", "cxx", "h", "hpp", "cu", "rs", "go", "java", "js", "jsx", "ts", "tsx", "rb", "php", "cs", "kt"}
-    | {"swift", "scala", "jl"}
-)
+_CODE_ENDINGS = SLASHES | {"jsx", "tsx", "rb", "jl"}
 """The endings of files whose text is code, but not Python."""
 _PYTHON = frozenset({"python", "py", "python3"})
 _CODE_LINE = re.compile(
