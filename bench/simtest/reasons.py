@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from bench.simtest.books import Books
 from bench.simtest.case import Deed
-from flowevolve.config.run import StoppingSettings
+from flowevolve.config.sections import StoppingSettings
 from flowevolve.core.budget import DIMENSIONS, Dimension
 from flowevolve.core.stop_reasons import CANCELLED, EXHAUSTED, FAILED, STALLED, STOPPED, TARGET_SCORE, TIME
 from flowevolve.engine.ledger import Ledger

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from flowevolve._util import clock as clocks
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
+from flowevolve.config.key_errors import misplaced_key
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
-from flowevolve.config.run import WORLDS_OF_TASKS, Config, misplaced_key, parse_config
+from flowevolve.config.run import WORLDS_OF_TASKS, Config, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
-from flowevolve.config.run import BranchSettings, Config, parse_recorded, with_overrides
+from flowevolve.config.run import Config, parse_recorded, with_overrides
+from flowevolve.config.sections import BranchSettings
 from flowevolve.core.event_kinds import CandidateProposed, PoolCommitted
 from flowevolve.core.logged_changes import LoggedAdd
 from flowevolve.journal.reading import RecordedRun

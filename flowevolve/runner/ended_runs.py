@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 from flowevolve._util.errors import FROM_ITS_POOL, InputError
-from flowevolve.config.run import StoppingSettings
+from flowevolve.config.sections import StoppingSettings
 from flowevolve.core.budget import Budget
 from flowevolve.core.event_kinds import FlowOpened, ItemTaken, RunResumed, RunStopping
 from flowevolve.core.events import Event

@@ -33,9 +33,10 @@ from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
+from flowevolve.config.key_errors import misplaced_key
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedRole
-from flowevolve.config.run import Config, misplaced_key, parse_config, parse_recorded
+from flowevolve.config.run import Config, parse_config, parse_recorded
 from flowevolve.core.events import Event, Log
 from flowevolve.core.stop_reasons import EXHAUSTED, UNPRODUCTIVE
 from flowevolve.core.task import Task

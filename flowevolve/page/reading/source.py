@@ -12,7 +12,8 @@ import tomli_w
 
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import known_prices
-from flowevolve.config.run import BranchSettings, parse_recorded
+from flowevolve.config.run import parse_recorded
+from flowevolve.config.sections import BranchSettings
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.score_trust import ScoreTrust
