@@ -38,6 +38,7 @@ from flowevolve.journal.end_mark import END_MARK_SUFFIX, EndMark, EndMarkFile
 from flowevolve.journal.payloads import dump
 from flowevolve.journal.tables import (
     INSERT_CALL,
+    INSERT_CONFIG,
     INSERT_EVENT,
     INSERT_PAYLOAD,
     WRITABLE,
@@ -126,6 +127,10 @@ class Journal:
     def begin(self, origin: float) -> None:
         """Count the times of calls from ``origin``, the event loop's time at which the run began."""
         self._origin = origin
+
+    def configure(self, config: str) -> None:
+        """Note the configuration, as JSON, with which the run begins or goes on."""
+        self._writer.put((INSERT_CONFIG, (config,)))
 
     def event(self, event: Event) -> None:
         """An `flowevolve.core.events.EventLog` sink."""

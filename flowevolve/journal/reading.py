@@ -174,16 +174,28 @@ class RecordedRun:
 
     @property
     def config(self) -> dict[str, object]:
-        """The table in ``config.toml``.
+        """The table in ``config.toml``, which somebody may have edited; if the file is gone, `last_config`.
 
         Raises:
             InputError: if it can't be read.
         """
-        path = self.path / CONFIG
+        path, last = self.path / CONFIG, self.last_config
         try:
             return tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            if last is None:
+                raise InputError(f"{path} can't be read: {error}") from error
+            return last
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} can't be read: {error}") from error
+            hint = "" if last is None else ". If you delete it, the configuration is taken from the journal instead"
+            raise InputError(f"{path} can't be read: {error}{hint}") from error
+
+    @property
+    def last_config(self) -> dict[str, object] | None:
+        """The configuration with which the run began or last went on; None in a journal of an earlier version."""
+        text = self.meta("config")
+        config: dict[str, object] | None = None if text is None else json.loads(text)
+        return config
 
     def meta(self, key: str) -> str | None:
         row = self._one("SELECT value FROM meta WHERE key = ?", key)

@@ -89,9 +89,11 @@ class RunDirectory:
             self.journal = Journal(path / JOURNAL, resume=resume, sync=sync, given=given)
             stack.callback(self.journal.close)
             (path / (RESULT + PART)).unlink(missing_ok=True)
-            self._config = tomli_w.dumps(_without_none(config))
+            self._config = _without_none(config)
             if not resume:
-                write_whole(path / CONFIG, [self._config])
+                self.journal.configure(json.dumps(self._config))
+            if not (path / CONFIG).exists():
+                write_whole(path / CONFIG, [tomli_w.dumps(self._config)])
             if events or (path / EVENTS).exists():
                 write_whole(path / EVENTS, _recorded_events(path) if resume else ())
                 self._events = open_text(path / EVENTS, "a")
@@ -112,9 +114,10 @@ class RunDirectory:
 
     def _go_on(self) -> None:
         """Remove the result and replace the configuration, now that the run does go on."""
+        self.journal.configure(json.dumps(self._config))
         try:
             (self.path / RESULT).unlink(missing_ok=True)
-            self._write(CONFIG, self._config)
+            self._write(CONFIG, tomli_w.dumps(self._config))
         except OSError as error:  # raised by `settled`, because event sinks don't raise
             self._held_up = _not_written(self.path / CONFIG, error)
 

@@ -19,6 +19,7 @@ from flowevolve.journal.examination import CALLS, EVENTS, Findings, examine, row
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, open_for_recovery
 from flowevolve.journal.tables import (
     INSERT_CALL,
+    INSERT_CONFIG,
     INSERT_EVENT,
     INSERT_PAYLOAD,
     NO_ROWS_UNCHECKED,
@@ -125,8 +126,15 @@ class _Copying:
             self._new.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
             self._new.executemany(INSERT_PAYLOAD, self._payloads())
             self._new.execute("UPDATE meta SET value = ? WHERE key = 'given'", (self._given or "[]",))
+            self._new.executemany(INSERT_CONFIG, self._configs())
         begun = self._given is not None
         return Salvaged(EndMark(self._run, *ends), self._seconds, begun, self._without_messages)
+
+    def _configs(self) -> list[tuple[Any, ...]]:
+        """The configuration, if there is one that can be read."""
+        with suppress(sqlite3.Error):
+            return self._old.execute("SELECT value FROM meta WHERE key = 'config'").fetchall()
+        return []
 
     def _events(self) -> Iterator[tuple[Any, ...]]:
         lost = {self._found.payloads[name] for name in self._found.lost_payloads}

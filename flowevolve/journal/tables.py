@@ -38,6 +38,7 @@ CREATE TABLE calls (
 CREATE INDEX calls_item ON calls (item);
 """
 INSERT_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_CONFIG = "INSERT OR REPLACE INTO meta VALUES ('config', ?)"
 INSERT_PAYLOAD = "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)"
 INSERT_CALL = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CHANGE = """

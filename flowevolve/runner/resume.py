@@ -37,7 +37,7 @@ from flowevolve.core.task import Task
 from flowevolve.journal.history import RunHistory
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.opening import JOURNAL
-from flowevolve.journal.reading import RecordedRun
+from flowevolve.journal.reading import CONFIG, RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.ended_runs import NamesSetting, advice, check_room, on_command_line
@@ -128,7 +128,8 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
         before = await in_thread_unless_virtual(_read_earlier_run, recorded)
-        wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
+        config = request.config or parse_recorded(recorded.config, f"{directory}/{CONFIG}")  # may have been edited
+        wanted = with_overrides(config, request.changes)
         check_compatible(directory, before.config, wanted)
         check_given(directory, before.start.given or (), request.given)
         changed = wanted != before.config
@@ -183,6 +184,7 @@ class _EarlierRun:
     """A run as it was left."""
 
     config: Config
+    """The configuration with which it began or last went on."""
     start: RunStarted
     """What its first event says."""
     ended: StopReason | None
@@ -208,7 +210,7 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
         or any(True for kind in (RunResumed, RunPaused, RunSteered) for _ in recorded.events_of(kind))
     )
     return _EarlierRun(
-        parse_recorded(recorded.config, f"{directory}/config.toml"),
+        parse_recorded(recorded.last_config or recorded.config, f"{directory}/{CONFIG}"),
         start,
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,

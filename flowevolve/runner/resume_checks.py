@@ -23,6 +23,7 @@ MAY_CHANGE = (
     "held_out",
     "journal",
     "llm",
+    "prompts.dir",
     "racing",
     "sandbox.address",
     "sandbox.measure_on",
@@ -35,11 +36,17 @@ MAY_CHANGE = (
     "staleness",
     "stages",
     "stopping",
+    "task.data.path",
+    "task.data.test",
+    "task.data.train",
+    "task.data.val",
     "task.folder",
     "vllm",
     "watch",
 )
-"""Settings and sections that may differ when a run goes on; the others may not, so that scores keep their meaning."""
+"""Settings and sections that may differ when a run goes on; the others may not, so that scores keep their meaning.
+Rows are compared themselves (`check_task`), wherever their files are.
+"""
 MODELS = ("model", "models")
 """Keys within ``llm`` that may not change, although others there may."""
 FUNCTIONS = ("metric", "program", "algorithm")

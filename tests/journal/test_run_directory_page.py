@@ -58,7 +58,7 @@ def test_all_files_of_a_run_are_listed(folder: Path) -> None:
     assert {each.name for each in folder.iterdir()} <= listed
 
 
-def test_the_tables_of_the_journal_have_their_columns() -> None:
+def test_the_tables_of_the_journal_have_their_columns(folder: Path) -> None:
     with closing(sqlite3.connect(":memory:")) as database:
         make_tables(database, "", "[]")
         tables = {
@@ -68,6 +68,7 @@ def test_the_tables_of_the_journal_have_their_columns() -> None:
             }
             for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as database:
         keys = {key for (key,) in database.execute("SELECT key FROM meta")}
     assert set(re.findall(r"^\| \[`(\w+)`\]\(", section(PAGE, "The journal"), re.MULTILINE)) == set(tables)
     assert tables.pop("meta") == {"key": "text", "value": "text"}

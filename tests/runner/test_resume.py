@@ -219,6 +219,62 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         resume(tmp_path, "seed=4", "algorithm.minibatch=5", "budget.proposals=12")
 
 
+def edit_config(directory: Path, old: str, new: str) -> None:
+    file = directory / "config.toml"
+    file.write_text(file.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+def test_settings_that_were_edited_in_the_directory_are_refused_by_name_too(tmp_path: Path, repaired: bool) -> None:
+    run(tmp_path)
+    kill(tmp_path, 0.5)
+    if repaired:
+        with edited(tmp_path) as database:
+            database.execute("UPDATE events SET data = '{}' WHERE seq = 40")
+        repair(tmp_path)
+    edit_config(tmp_path, "\nseed = 0", "\nseed = 4")
+    with pytest.raises(InputError, match="settings that have changed: seed is now 4, but was 0"):
+        resume(tmp_path)
+
+
+def test_a_budget_that_was_raised_in_the_directory_is_used(tmp_path: Path) -> None:
+    before = run(tmp_path)
+    edit_config(tmp_path, "proposals = 8", "proposals = 12")
+    after, _ = resume(tmp_path)
+    assert before.report.spent.proposals < 11 <= after.report.spent.proposals <= 12
+    with pytest.raises(InputError, match=r"has ended, stopped by the limit on proposals\."):
+        resume(tmp_path)
+
+
+def test_a_run_whose_configuration_is_lost_goes_on_with_the_one_in_its_journal(tmp_path: Path) -> None:
+    before = run(tmp_path)
+    kill(tmp_path, 0.5)
+    config_file = tmp_path / "config.toml"
+    text = config_file.read_text()
+    config_file.write_text("seed = ")
+    with pytest.raises(InputError, match=r"config\.toml can't be read: .* If you delete it, .* from the journal"):
+        resume(tmp_path)
+    config_file.unlink()
+    after, _ = resume(tmp_path)
+    assert after.to_json() == before.to_json()
+    assert config_file.read_text() == text
+
+
+def test_a_run_goes_on_when_its_rows_have_moved_but_not_with_other_rows(tmp_path: Path) -> None:
+    rows = [json.dumps({"problem": f"{number} + {number}", "answer": str(2 * number)}) for number in range(40)]
+    rows_file, moved = tmp_path / "rows.jsonl", tmp_path / "moved.jsonl"
+    rows_file.write_text("\n".join(rows))
+    run(tmp_path / "run", task={"name": "math", "data": {"path": str(rows_file)}})
+    rows_file.rename(moved)
+    changes = ("budget.proposals=12", f"task.data.path={moved}")
+    moved.write_text("\n".join(rows[1:]))
+    with pytest.raises(InputError, match="not of task 'math' with"):
+        resume(tmp_path / "run", *changes)
+    moved.write_text("\n".join(rows))
+    after, _ = resume(tmp_path / "run", *changes)
+    assert after.report.spent.proposals > 8
+
+
 @pytest.mark.parametrize("setting", ["llm.model", "llm.roles.propose.model"])
 def test_other_models_are_refused_though_the_rest_of_the_section_may_change(setting: str, tmp_path: Path) -> None:
     run(tmp_path)
