@@ -12,7 +12,10 @@ from flowevolve.core.pool import Add, Candidate, Change, Move, Note, Vetoed
 from flowevolve.core.task import Task
 from flowevolve.engine.recovery.state import Start
 from flowevolve.journal.reading import RecordedRun
-from flowevolve.tasks.identity import difference
+from flowevolve.tasks.identity import Adjustable, changed_parts, difference
+
+_SCORING = {"metric": "the code of metric", "program": "the code of program", "input": "input"}
+"""What the scores of a prompt depend on, beside the rows; in words."""
 
 
 def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> Start:
@@ -58,6 +61,17 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
     if speculative:
         updates.append([Move(name, "revoked", pool=pool) for name, pool in speculative.items()])
     return Start(list(used.values()), updates, flows)
+
+
+def changed_scoring(path: Path, task: Task) -> list[str]:
+    """What the scores of the run in ``path`` depend on and is now another one in the task."""
+    with RecordedRun(path) as recorded:
+        start = recorded.start
+    if start is None:
+        return []
+    settings = task.adjustable() if isinstance(task, Adjustable) else {}
+    names = [name for name in changed_parts(start, task) if name in (*_SCORING, *settings)]
+    return [name if name in settings else _SCORING[name] for name in names]
 
 
 def _without_veto(change: Change, used: Mapping[str, Candidate]) -> Change:

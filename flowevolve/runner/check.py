@@ -22,7 +22,8 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
 
     For a vLLM that the run would start itself, it is only checked that it could be started; no Slurm job is submitted.
     ``note`` is called with a line on what can't be checked this way, such as whether a backend without a list of models
-    serves a model (by default, the line is logged), and on machines that are waited for.
+    serves a model (by default, the line is logged), on machines that are waited for, and on scores of another run that
+    are taken over though what made them has changed.
 
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for one of several endpoints
@@ -33,7 +34,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     with modules_beside(config):
         check_gathering(plan.algorithm.graph(), flows_of(config, plan.algorithm), config.algorithm.mode)
         make_allocation(config)
-        await start_of(plan)
+        await start_of(plan, note or logging_notes("check.note"))
         if starts_vllm(config):
             from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
 

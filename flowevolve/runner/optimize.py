@@ -173,7 +173,7 @@ async def _evolve_task(
         watchers = Watchers(
             (progress.event,),
             (progress.call,),
-            machines=(_note,) if shown else (),
+            notes=(_note,) if shown else (),
             pages=(_tell_page,),
             ticks=(progress.tick,) if config.clock == "real" else (),
         )

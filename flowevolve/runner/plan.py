@@ -17,7 +17,7 @@ from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
 from flowevolve.core.templates import Templates
 from flowevolve.engine.recovery.state import Start
-from flowevolve.journal.starting_pool import read_start
+from flowevolve.journal.starting_pool import changed_scoring, read_start
 from flowevolve.llm.client.accounting import Price
 from flowevolve.policies.flows import AIMS
 from flowevolve.prompts.shipped import read_templates
@@ -114,12 +114,20 @@ def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
     return algorithm.flow_bound or AIMS[section.aim]
 
 
-async def start_of(plan: Plan) -> Start | None:
-    """The pool to start from, if the configuration names one."""
+async def start_of(plan: Plan, note: Callable[[str], None]) -> Start | None:
+    """The pool to start from, if the configuration names one. ``note`` gets a line if what scores candidates has
+    changed since their scores were made.
+    """
     named = plan.config.start
     if named is None:
         return None
-    return await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
+    start = await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
+    if changed := await in_thread(changed_scoring, named.run, plan.task):
+        note(
+            f"start.run: {' and '.join(changed)} has changed since {named.run} began, and its scores are taken over as "
+            "they are; to have everything scored anew, start without the pool of that run"
+        )
+    return start
 
 
 def in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:

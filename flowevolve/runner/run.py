@@ -14,7 +14,7 @@ import anyio
 from flowevolve._util.clock import in_thread, in_thread_unless_virtual, now
 from flowevolve._util.errors import EngineError
 from flowevolve._util.intervals import Interval, mean_interval
-from flowevolve._util.logger import RUN, logger
+from flowevolve._util.logger import RUN, logger, logging_notes
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.run import Config, modules_beside
@@ -65,8 +65,10 @@ class Watchers:
     servers: Sequence[ServerListener] = ()
     traffic: Sequence[Callable[[Traffic], None]] = ()
     """Called, as the run begins, with the object that distributes its requests."""
-    machines: Sequence[Callable[[str], None]] = ()
-    """Called with a line when a machine for programs is awaited, then arrives, or is lost."""
+    notes: Sequence[Callable[[str], None]] = ()
+    """Called with a line on what is worth knowing: that scores of another run are taken over though the evaluator has
+    changed, or that a machine for programs is awaited, then arrives, or is lost. Without callbacks it is logged.
+    """
     pages: Sequence[Callable[[str], None]] = ()
     """Called with the address of the live page, if the configuration asks for one; without callbacks it is logged."""
     ticks: Sequence[Callable[[float, SchedulerStats], None]] = ()
@@ -79,7 +81,7 @@ class Watchers:
             events=[errors.kept_from(tell) for tell in self.events],
             calls=[errors.kept_from(tell) for tell in self.calls],
             servers=[errors.kept_from(tell) for tell in self.servers],
-            machines=[errors.kept_from(tell) for tell in self.machines],
+            notes=[errors.kept_from(tell) for tell in self.notes],
         )
 
     async def tick(self, scheduler: Scheduler, engine: Engine) -> None:
@@ -275,7 +277,7 @@ async def _opened(
         watchers = watchers.kept_by(errors)
         await stack.enter_async_context(errors.ending())
         if isinstance(plan.task, OnMachines):
-            plan.task.watch_machines(partial(_tell_all, watchers.machines))
+            plan.task.watch_machines(partial(_note, watchers))
         await stack.enter_async_context(in_use(plan.task))
         await stack.enter_async_context(in_use(plan.algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
@@ -298,7 +300,7 @@ async def _opened(
             plan.task.log_machines(events.emit)
         clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping, events))
         await clients.llm.check()
-        start = await start_of(plan) if history is None or not history.begun else None
+        start = await start_of(plan, partial(_note, watchers)) if history is None or not history.begun else None
         trust = await find_trust(plan.task, plan.trust)
         engine = _make_engine(plan, clients, events, keeping, history, start, trust)
         if history is not None:
@@ -351,8 +353,8 @@ def _make_engine(
     )
 
 
-def _tell_all(listeners: Sequence[Callable[[str], None]], line: str) -> None:
-    for tell in listeners:
+def _note(watchers: Watchers, line: str) -> None:
+    for tell in watchers.notes or [logging_notes("run.note")]:
         tell(line)
 
 

@@ -61,9 +61,9 @@ def difference(before: RunStarted, task: Task) -> str | None:
     return f"of {_words(before)}, not of {_words(after)}{hint if same_size else ''}"
 
 
-def changed_parts(before: RunStarted, task: Task, algorithm: type[Algorithm]) -> list[str]:
-    """The names of those digests of a task and an algorithm that have changed since the run began. A digest that is
-    missing on one side is not compared.
+def changed_parts(before: RunStarted, task: Task, algorithm: type[Algorithm] | None = None) -> list[str]:
+    """The names of those digests of a task, and of an algorithm, that have changed since the run began. A digest that
+    is missing on one side is not compared.
 
     Digests of code are compared only under the version of Python that the run began with.
     """

@@ -184,7 +184,7 @@ def test_a_run_that_waits_for_a_node_says_so_at_once_and_in_its_log(monkeypatch:
 
     table = {"algorithm": {"name": "best_of_n"}, "sim": {"world": "code"}, "budget": {"evaluations": 2}}
     config = parse_config({**table, "clock": "virtual"}, "test")
-    watchers = Watchers(events=(events.append,), machines=(tell,))
+    watchers = Watchers(events=(events.append,), notes=(tell,))
     clock.run(partial(run, config, task=ProgramTask(Nearest(), SETTINGS), watchers=watchers), clock="virtual")
     assert lines == [
         "the cluster: node 1 is in use by another run; waiting for 120 s at most",

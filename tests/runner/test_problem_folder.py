@@ -171,6 +171,10 @@ def test_whether_scores_could_be_forged_is_told_everywhere(tmp_path: Path) -> No
     assert more.stdout.count("out: the evaluator has changed since the run began; from now on the new one is used") == 1
     assert json.loads((out / "result.json").read_text())["score_trust"] == "shared"
 
+    apart = flowevolve("run", "problem", "--out", "next", "--from", "out", *QUICK, cwd=tmp_path)
+    assert apart.returncode == 0, apart.stdout + apart.stderr
+    assert "start.run: the evaluator has changed since out began, and its scores are taken over as they" in apart.stdout
+
     write(folder, OPENEVOLVE, initial_program=program + "\n\ndef unused(): pass\n", config="")
     refused = flowevolve("resume", "out", "--set", "budget.evaluations=8", cwd=tmp_path)
     assert (refused.returncode, refused.stderr.count("the program that evolution starts from has changed since")) == (

@@ -93,7 +93,7 @@ def test_what_a_watcher_of_machines_raises_leaves_the_lost_node_ended(monkeypatc
         if event.kind == "node.joined":
             cluster.present.clear()
 
-    watchers = Watchers(events=(have_it_leave,), machines=(broken,))
+    watchers = Watchers(events=(have_it_leave,), notes=(broken,))
     with pytest.raises(OwnError, match="the disk of the watcher is full"):
         clock.run(partial(run, settings, task=ProgramTask(Nearest(), sandbox), watchers=watchers), clock="virtual")
     assert [node.killed.is_set() for node in cluster.nodes.values()] == [True]

@@ -46,7 +46,7 @@ def probe(
     with TemporaryDirectory() as folder:
         out = Path(folder, "probe")
         result = clock.run(
-            partial(run, capped, task=small, out=out, watchers=Watchers(machines=(note,))), clock=config.clock
+            partial(run, capped, task=small, out=out, watchers=Watchers(notes=(note,))), clock=config.clock
         )
         note(f"the probe took {result.llm.usage.total_tokens:,} tokens in {result.llm.requests} calls")
         return read_earlier(out).lengths
