@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Literal, TextIO
 
 from flowevolve._util.errors import InputError
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_SPACE_IN_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+"""SQLite reports a disk that fills up by either code."""
 
 PART = ".part"
 """The ending of a file that is being written."""
@@ -42,6 +48,16 @@ def put_on_disk(*paths: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def how_to_mend(error: Exception) -> str:
+    """What the user has to do, in the imperative, after something could not be written."""
+    if isinstance(error, sqlite3.Error):
+        code: int | None = getattr(error, "sqlite_errorcode", None)
+        full = code is not None and code & 0xFF in _NO_SPACE_IN_SQLITE
+    else:
+        full = isinstance(error, OSError) and error.errno in _NO_SPACE
+    return "free some space" if full else "mend that"
 
 
 def writing(path: Path) -> AbstractContextManager[None]:

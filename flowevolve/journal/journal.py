@@ -35,6 +35,7 @@ from flowevolve.core.templates import Prompt
 from flowevolve.engine.recovery.interrupted_work import StoredResult
 from flowevolve.journal.checksums import checksum, payload_checksum, seed_of
 from flowevolve.journal.end_mark import END_MARK_SUFFIX, EndMark, EndMarkFile
+from flowevolve.journal.files import how_to_mend
 from flowevolve.journal.payloads import dump
 from flowevolve.journal.tables import (
     INSERT_CALL,
@@ -235,7 +236,7 @@ class Journal:
         if failure is not None:
             raise StorageError(
                 f"{self._path}: the journal could not be written: {failure}. What was written before that is safe; "
-                "free some space, and resume the run"
+                f"{how_to_mend(failure)}, and resume the run"
             ) from failure
 
     # In the writer's thread

@@ -22,7 +22,7 @@ from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import FAILED, StopReason
 from flowevolve.journal.end_mark import END_MARK
-from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
+from flowevolve.journal.files import PART, how_to_mend, open_text, put_on_disk, write_whole, writing
 from flowevolve.journal.journal import Journal, Sync
 from flowevolve.journal.lock import Lock, is_held, patient_lock
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, WAL, OpenedJournal, reading
@@ -175,8 +175,9 @@ class RunDirectory:
             self._failure = error
         if self._failure is not None:
             raise StorageError(
-                f"{self.path / EVENTS} could not be written: {self._failure}. Free some space, and resume the run; "
-                "then this file is written anew from the journal"
+                f"{self.path / EVENTS} could not be written: {self._failure}. "
+                f"{how_to_mend(self._failure).capitalize()}, and resume the run; then this file is written anew from "
+                "the journal"
             ) from self._failure
 
 
@@ -237,7 +238,7 @@ def read_result(path: Path) -> dict[str, object]:
 
 
 def _not_written(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path} can't be written: {error}. Free some space, and resume the run")
+    return StorageError(f"{path} can't be written: {error}. {how_to_mend(error).capitalize()}, and resume the run")
 
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:

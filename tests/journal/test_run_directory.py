@@ -208,6 +208,14 @@ def test_a_result_that_finds_no_space_is_one_line(tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "result.json").exists()
 
 
+def test_a_result_that_can_not_be_written_for_another_reason_is_not_told_to_want_space(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, {})
+    (tmp_path / "result.json.part").mkdir()
+    with pytest.raises(StorageError, match=r"result\.json can't be written: .*\. Mend that, and resume the run"):
+        directory.write_result({"schema": 1})
+    directory.close()
+
+
 def test_a_run_does_not_go_on_where_there_is_no_space_for_its_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
