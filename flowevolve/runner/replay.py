@@ -32,6 +32,7 @@ from flowevolve.runner.clients import SideTask
 from flowevolve.runner.llm import make_recorded_roles
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
+from flowevolve.runner.resume_checks import PLACES
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.trust import earlier_trust
 from flowevolve.sim.replay import RecordedServer, ReplayableCalls, ReplayedCall
@@ -52,6 +53,7 @@ MAY_CHANGE = (
     "speculation",
     "stages",
     "staleness",
+    *PLACES,
 )
 """Settings and sections that may differ from the recorded run's."""
 
@@ -90,7 +92,8 @@ class Replayed:
     def notes(self) -> list[str]:
         """What has to be known to read the figures."""
         programs = [] if self.result.score_trust is None else [_PROGRAMS_NOTE]
-        return [_replies_note(self.replies), _load_note(self), *programs]
+        measured = [_MEASURED_NOTE] if programs and self.replies.stand_ins else []
+        return [_replies_note(self.replies), *measured, _load_note(self), *programs]
 
 
 async def replay(
@@ -224,6 +227,10 @@ def _replies(server: RecordedServer, record: ReplayableCalls) -> Replies:
     return Replies(server.matched, server.stand_ins, server.peak, record.peak, record.slowing)
 
 
+_MEASURED_NOTE = (
+    "stand-ins: a request that shows what a program's run measured, such as the evaluator's times, is never the same "
+    "twice, so it gets a stand-in, and so do those that follow from it"
+)
 _PROGRAMS_NOTE = (
     "programs: they are run again, but take no time in a replay. If running them took much of the "
     "recorded time, the replay is too fast"

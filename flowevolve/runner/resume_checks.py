@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from flowevolve._util.errors import FROM_ITS_POOL, InputError
@@ -13,7 +14,17 @@ from flowevolve.core.event_kinds import RunStarted
 from flowevolve.runner.plan import Plan, ProvidedObjects
 from flowevolve.tasks.identity import Adjustable, changed_parts, difference
 
+PLACES = (
+    "prompts.dir",
+    "task.data.path",
+    "task.data.test",
+    "task.data.train",
+    "task.data.val",
+    "task.folder",
+)
+"""Settings that say where files are, which may have moved. The rows themselves are compared by `check_task`."""
 MAY_CHANGE = (
+    *PLACES,
     "algorithm.max_in_flight",
     "algorithm.aim",
     "algorithm.width",
@@ -23,7 +34,6 @@ MAY_CHANGE = (
     "held_out",
     "journal",
     "llm",
-    "prompts.dir",
     "racing",
     "sandbox.address",
     "sandbox.measure_on",
@@ -36,17 +46,10 @@ MAY_CHANGE = (
     "staleness",
     "stages",
     "stopping",
-    "task.data.path",
-    "task.data.test",
-    "task.data.train",
-    "task.data.val",
-    "task.folder",
     "vllm",
     "watch",
 )
-"""Settings and sections that may differ when a run goes on; the others may not, so that scores keep their meaning.
-Rows are compared themselves (`check_task`), wherever their files are.
-"""
+"""Settings and sections that may differ when a run goes on; the others may not, so that scores keep their meaning."""
 MODELS = ("model", "models")
 """Keys within ``llm`` that may not change, although others there may."""
 FUNCTIONS = ("metric", "program", "algorithm")
@@ -66,8 +69,12 @@ def check_given(directory: Path, before: Collection[str], given: ProvidedObjects
 
 
 def check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
-    """Check what `check_compatible` can't see: a task given as an object, and data files that have changed."""
-    wrong = difference(start, plan.task)
+    """Check what `check_compatible` can't see: a task given as an object, and data files that have changed.
+
+    A problem has the name of its folder, which may have got another one. Its seed is compared by `check_parts`.
+    """
+    renamed = "folder" in plan.config.task.settings and start.digests is not None
+    wrong = difference(replace(start, task=None) if renamed else start, plan.task)
     if wrong is not None:
         raise InputError(
             f"{directory}: the run's scores are {wrong}; go on with the task and data that it began with, or start a "

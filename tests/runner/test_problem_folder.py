@@ -190,6 +190,13 @@ def test_whether_scores_could_be_forged_is_told_everywhere(tmp_path: Path) -> No
     place = f"task.folder={tmp_path / 'elsewhere' / 'problem'}"
     moved = flowevolve("resume", "out", "--set", "budget.evaluations=8", "--set", place, cwd=tmp_path)
     assert moved.returncode == 0, moved.stdout + moved.stderr
+    (tmp_path / "elsewhere" / "problem").rename(tmp_path / "renamed")
+    place = f"task.folder={tmp_path / 'renamed'}"
+    renamed = flowevolve("resume", "out", "--set", "budget.evaluations=10", "--set", place, cwd=tmp_path)
+    assert renamed.returncode == 0, renamed.stdout + renamed.stderr
+    (tmp_path / "renamed").rename(tmp_path / "again")
+    replayed = flowevolve("replay", "out", "--set", f"task.folder={tmp_path / 'again'}", cwd=tmp_path)
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
 
     for name in ("score_trust", "shared_because"):  # as in files of earlier versions
         del result[name]

@@ -20,6 +20,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.task import Task
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory, read_result
+from flowevolve.journal.texts import text_key
 from flowevolve.policies.staleness import Full
 from flowevolve.runner.replay import Replayed, replay
 from flowevolve.runner.result import Result
@@ -289,4 +290,11 @@ def test_that_programs_take_no_time_is_told(tmp_path: Path) -> None:
         "budget": {"proposals": 2},
     }
     record(tmp_path, settings, task=None)
-    assert "programs: they are run again, but take no time in a replay" in shown(play(tmp_path, task=None))
+    notes = shown(play(tmp_path, task=None))
+    assert "programs: they are run again, but take no time in a replay" in notes
+    assert "never the same twice" not in notes, "every reply was recorded for the same request"
+    with edited(tmp_path) as journal:
+        shown_then = "It took 0.125 s."
+        journal.execute("INSERT INTO texts VALUES (999, ?, ?)", (text_key(shown_then), shown_then))
+        journal.execute("""UPDATE calls SET messages = '[["user",999]]'""")
+    assert "never the same twice" in shown(play(tmp_path, task=None))
