@@ -60,9 +60,13 @@ class Lock:
             raise HeldError(
                 f"{folder}: process {holder} is at work in this run directory; wait until it has ended, or stop it"
             ) from None
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
+        try:
+            with writing(path):
+                self._file.truncate(0)
+                os.write(self._file.fileno(), str(os.getpid()).encode())  # leaves nothing that `close` would write
+        except InputError:
+            self._file.close()
+            raise
 
     def release(self) -> None:
         """Give the lock back. Calling this twice does no harm."""

@@ -37,6 +37,8 @@ _WAIT: Mapping[int | None, str] = {
     ),
     sqlite3.SQLITE_READONLY: "a process that wrote to this file was killed while it was read; try again",
 }
+_NO_SPACE_FOR_SHM = {sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP}
+"""The codes of SQLite's errors if the small file that it needs to read a log can't be made."""
 _HEADER = b"SQLite format 3\0"
 """The first bytes of every SQLite file."""
 _WAL_VERSION_AT, _WAL_VERSION = 18, 2
@@ -85,6 +87,11 @@ def reading(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) in _NO_SPACE_FOR_SHM:
+            raise InputError(
+                f"{folder / JOURNAL} can't be read: its log needs a small file beside it, which can't be made here. "
+                "Free some space, and try again"
+            ) from error
         if _kind(error) in _DAMAGE:
             raise DamagedError(folder, in_words(error)) from error
         why = _WAIT.get(_kind(error), f"this can't be read: {error}")

@@ -10,6 +10,7 @@ import pytest
 
 from flowevolve._util.errors import InputError
 from flowevolve.journal.lock import LOCK, Lock, is_held, patient_lock
+from tests.support.full_disk import full_disk
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -43,3 +44,10 @@ def test_a_process_that_has_gone_is_not_named(tmp_path: Path) -> None:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(InputError, match="process unknown is at work"):
             Lock(tmp_path)
+
+
+def test_a_lock_that_finds_no_space_is_one_line_and_is_not_held(tmp_path: Path) -> None:
+    with full_disk(), pytest.raises(InputError, match=r"lock can't be written: .*too large"):
+        Lock(tmp_path)
+    assert not is_held(tmp_path)
+    Lock(tmp_path).release()

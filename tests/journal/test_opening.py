@@ -27,6 +27,7 @@ from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.journal.repair import repair
 from flowevolve.journal.run_directory import RunDirectory, has_begun
 from tests.support.depth import LONG, cuts
+from tests.support.full_disk import full_disk
 from tests.support.killed import as_ordinary_user, killed
 from tests.support.some_events import some_event
 
@@ -259,6 +260,16 @@ def test_a_log_that_is_missing_is_told_and_never_taken_for_a_run_that_never_bega
             read(path)
         assert "\n" not in str(caught.value)
         assert set(before) <= set(path.iterdir())
+
+
+def test_a_full_disk_is_not_taken_for_damage(tmp_path: Path) -> None:
+    path = tmp_path / "killed"
+    left_by_a_killed_writer(path)
+    (path / "journal.sqlite-shm").unlink(missing_ok=True)
+    with full_disk(), pytest.raises(InputError, match=r"journal\.sqlite can't be read: .* Free some space") as error:
+        content(path)
+    assert not isinstance(error.value, DamagedError)
+    assert content(path)[0]
 
 
 def test_a_file_that_is_no_journal_is_not_to_be_repaired(tmp_path: Path) -> None:
