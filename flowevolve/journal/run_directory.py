@@ -230,8 +230,12 @@ def read_result(path: Path) -> dict[str, object]:
     file = path / RESULT
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise InputError(f"{file} can't be read: {error}") from error
+    except ValueError as error:
+        raise InputError(
+            f"{file} is damaged: {error}. If you delete it, flowevolve resume {path} writes it anew from the journal"
+        ) from error
     if not isinstance(result, dict) or result.get("schema") != 1:
         raise InputError(f"{file} is not a result that this version of flowevolve can read")
     return result

@@ -52,7 +52,7 @@ def test_when_there_is_a_result_the_journal_has_all_that_it_names(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "can't be read"),
+        ("{", r"result\.json is damaged: .*\. If you delete it, flowevolve resume .* writes it anew"),
         ("[]", "not a result that this version"),
         ('{"schema": 2}', "not a result that this version"),
     ],
