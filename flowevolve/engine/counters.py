@@ -130,7 +130,7 @@ class ReplyCounts:
     def take_unreadable(self, event: ReplyUnparsable) -> None:
         self.unreadable.setdefault(event.role, Counter())[event.reason] += 1
         self.asked_again += event.again
-        self.examples.setdefault(event.reason, f"{event.error}: {event.example}")
+        self.examples.setdefault(event.reason, f"{event.error}: {event.example}" if event.example else event.error)
 
     def take_partly_read(self, event: ReplyPartlyRead) -> None:
         self.partly_read.setdefault(event.role, Counter()).update(event.reasons)

@@ -99,7 +99,7 @@ def optimize(
         note_what_was_found(error)
         raise for_a_script(error) from error.__cause__
     if result is None:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(_how_to_go_on(arguments))
     return result
 
 
@@ -128,9 +128,15 @@ async def _until_interrupted(
     """The result, up to an interrupt if there is one; None if that came before the engine ran or after it ended."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
         return await _evolve(task, algorithm, arguments)
+    return await until_interrupted(
+        partial(_evolve, task, algorithm, arguments), parting=partial(_how_to_go_on, arguments)
+    )
+
+
+def _how_to_go_on(arguments: Arguments[Any]) -> str:
+    """How a script goes on with a run that an interrupt has cut off; empty if nothing of the run was kept."""
     out = arguments.get("out")
-    parting = "" if out is None else f"what was done is in {out}: to go on, start the script again with resume=True"
-    return await until_interrupted(partial(_evolve, task, algorithm, arguments), parting=lambda: parting)
+    return "" if out is None else f"what was done is in {out}: to go on, start the script again with resume=True"
 
 
 async def _evolve(

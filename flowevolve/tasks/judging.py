@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import reprlib
+import sysconfig
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from math import isfinite, isnan
+from pathlib import Path
 from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
@@ -26,6 +28,12 @@ OnError = Literal["stop", "count"]
 FAILURES_BEFORE_GIVING_UP = 10
 """A function that has failed this often and never worked is considered broken: the run ends in spite of ``"count"``."""
 _ADVICE = 'if the output is at fault, let the metric return 0 and say why, as in return 0.0, "This is no JSON."'
+_LIBRARIES = (
+    str(Path(__file__).parents[1]),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    "<frozen",
+)
+"""How the names of files begin whose code is not the user's: of this package, of Python and of what is installed."""
 
 
 class FunctionErrors:
@@ -52,22 +60,29 @@ class FunctionErrors:
         """Note that the function has worked on a row."""
         self._worked = True
 
-    def score(self, error: Exception, example: Example, place: str, *, of_seed: bool) -> Score:
+    def score(
+        self, error: Exception, example: Example, place: str, *, of_seed: bool, output: str | None = None
+    ) -> Score:
         """Return the score of a row on which the function has raised an error. ``place`` says where the user has the
-        row.
+        row, and ``output`` is what a metric was to score.
 
         Raises:
             TaskFailedError: as `failed`.
         """
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-        problem = f"{type(error).__name__}: {error}{where}"
-        return self.failed(problem, example, place, of_seed=of_seed, cause=error)
+        problem = f"{type(error).__name__}: {error}{_line_of(error)}"
+        return self.failed(problem, example, place, of_seed=of_seed, output=output, cause=error)
 
     def failed(
-        self, problem: str, example: Example, place: str, *, of_seed: bool, cause: Exception | None = None
+        self,
+        problem: str,
+        example: Example,
+        place: str,
+        *,
+        of_seed: bool,
+        output: str | None = None,
+        cause: Exception | None = None,
     ) -> Score:
         """Return the score of a row on which the function has failed in the way that ``problem`` names.
 
@@ -78,22 +93,18 @@ class FunctionErrors:
             TaskFailedError: if ``on_error`` is ``"stop"``, or the function is considered broken.
         """
         why = f"{self._name}: {place}: {problem}"
+        given = row_in_words(example.data) + ("" if output is None else f"; the output is {output!r:.100}")
         if not self._counts:
-            raise TaskFailedError(
-                f"{why}; {row_in_words(example.data)}; with on_error='count' such rows score 0 instead"
-            ) from cause
+            raise TaskFailedError(f"{why}; {given}; with on_error='count' such rows score 0 instead") from cause
         self._failures += 1
         self._failed_on_seed |= of_seed
         if self._failed_on_seed and not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
             raise TaskFailedError(
-                f"{why}; {row_in_words(example.data)}; the {self._name} has failed on each of the first "
+                f"{why}; {given}; the {self._name} has failed on each of the first "
                 f"{self._failures} rows, so it says nothing about the prompt; {self._advice}"
             ) from cause
         if self._failures == 1:
-            warn_user(
-                f"{why}; {row_in_words(example.data)}; this row and others on which it fails score 0, as on_error is "
-                "'count'"
-            )
+            warn_user(f"{why}; {given}; this row and others on which it fails score 0, as on_error is 'count'")
         return Score(0.0, why, passed=False, failure=why)
 
 
@@ -136,11 +147,11 @@ class Judge:
         except FlowevolveError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
-            return self._errors.score(error, example, place, of_seed=of_seed)
+            return self._errors.score(error, example, place, of_seed=of_seed, output=output)
         try:
             score = _as_score(judged, place, example, expected)
         except _NoScoreError as error:
-            return self._errors.failed(str(error), example, place, of_seed=of_seed)
+            return self._errors.failed(str(error), example, place, of_seed=of_seed, output=output)
         self._errors.worked()
         return score
 
@@ -149,6 +160,14 @@ class Judge:
         asynchronous = inspect.iscoroutinefunction(self.metric)
         judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
         return await self._blocking.result(judged) if inspect.isawaitable(judged) else judged
+
+
+def _line_of(error: Exception) -> str:
+    """Where a user's function raised an error, in brackets: the last line of code that is not a library's, if any."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    place = next(reversed(own or frames), None)
+    return "" if place is None else f" ({place.filename}:{place.lineno})"
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

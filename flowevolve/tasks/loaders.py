@@ -211,5 +211,7 @@ def _parse(text: str, path: Path, line: int | None) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        where = f"{path}: line {line}" if line is not None else str(path)
-        raise InputError(f"{where}: not valid JSON: {error}") from None
+        if line is None:
+            raise InputError(f"{path}: not valid JSON: {error}") from None
+        why = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InputError(f"{path}: line {line}: not valid JSON: {why}") from None

@@ -145,7 +145,8 @@ class MetricTask:
         async def answer(component: str, text: object) -> str:
             if text is None:
                 raise InputError(
-                    f"program: {place}: ask takes a component and a text, as in {_example_of_ask(artifact, row)}"
+                    f"program: {place}: ask was given no text, or None; it takes a component and a text, as in "
+                    f"{_example_of_ask(artifact, row)}"
                 )
             if component not in artifact:
                 raise InputError(

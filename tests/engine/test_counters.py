@@ -164,15 +164,21 @@ def test_replies_are_counted_by_role_and_reason_with_the_first_example() -> None
     counts = counted(
         ReplyUnparsable("write", ITEM, "no fence", "fence", "writer", example="first", again=True),
         ReplyUnparsable("write", ITEM, "no fence at all", "fence", "writer", example="second"),
+        ReplyUnparsable("write", ITEM, "the reply is empty", "empty", "writer", example=""),
         ReplyPartlyRead("write", ITEM, "judge", "", None, ("length", "name"), ("too long", "unknown"), ""),
         ReplyPartlyRead("write", ITEM, "judge", "", None, ("length",), ("much too long",), ""),
         ProgramNotNew("write", ITEM, "text", "", "c1", 1.0, "same"),
     ).replies
     assert counts.to_json() == {
-        "unreadable": {"writer": {"fence": 2}},
+        "unreadable": {"writer": {"fence": 2, "empty": 1}},
         "asked_again": 1,
         "partly_read": {"judge": {"length": 2, "name": 1}},
-        "examples": {"fence": "no fence: first", "length": "too long", "name": "unknown"},
+        "examples": {
+            "fence": "no fence: first",
+            "empty": "the reply is empty",
+            "length": "too long",
+            "name": "unknown",
+        },
         "not_new": {"text": 1},
     }
 

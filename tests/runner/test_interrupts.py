@@ -111,6 +111,38 @@ def test_during_the_held_out_test_the_run_can_be_gone_on_with(folder: Path, how:
     assert len(after) == 12
 
 
+def test_a_script_that_is_interrupted_during_the_held_out_test_is_told_how_to_go_on(tmp_path: Path) -> None:
+    rows = [{"question": str(number), "answer": "yes"} for number in range(6)]
+    interrupts = iter([True])
+
+    async def metric(row: dict[str, str], output: str) -> float:
+        if row == rows[-1] and next(interrupts, False):
+            os.kill(os.getpid(), signal.SIGINT)
+            await anyio.sleep_forever()
+        return 0.5
+
+    def evolve(*, resume: bool) -> Result:
+        return fe.optimize(
+            prompt="Answer.",
+            train=rows[:4],
+            test=rows[4:],
+            metric=metric,
+            llm="simulated",
+            clock="virtual",
+            budget=fe.Budget(rollouts=2),
+            progress=False,
+            out=tmp_path,
+            resume=resume,
+        )
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        evolve(resume=False)
+    assert str(interrupt.value) == f"what was done is in {tmp_path}: to go on, start the script again with resume=True"
+    result = evolve(resume=True)
+    assert result.held_out is not None
+    assert result.held_out.examples == 2
+
+
 @BOTH
 def test_before_the_run_has_begun_it_is_over_in_good_order(folder: Path, how: signal.Signals) -> None:
     done = flowevolve(folder, "run", "run.toml", "--out", "out", how=how, when="start")

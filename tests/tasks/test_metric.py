@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 import re
 import sys
@@ -186,6 +187,17 @@ def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> N
     assert rollout.score.value == 0
     assert "train row 1: ZeroDivisionError" in rollout.score.feedback
     rolled(counting, 1)  # told once
+
+
+def test_a_metric_that_cannot_read_the_output_is_told_its_own_line_and_what_the_output_was() -> None:
+    def metric(row: GivenRow, output: str) -> bool:
+        return bool(json.loads(output))  # the error comes out of the library's file
+
+    with pytest.raises(fe.TaskFailedError) as raised:
+        rolled(MetricTask("p", ROWS, metric))
+    line = metric.__code__.co_firstlineno + 1
+    assert f"({__file__}:{line})" in str(raised.value)
+    assert "; the output is 'What is 1 + 1?'; with" in str(raised.value)
 
 
 @pytest.mark.filterwarnings("ignore:metric. train row")

@@ -61,7 +61,8 @@ def test_a_program_that_asks_without_a_component_is_told_how() -> None:
     with pytest.raises(fe.InputError) as raised:
         rolled(MetricTask("p", ROWS, exact, program=program))
     assert str(raised.value) == (
-        'program: train row 1: ask takes a component and a text, as in await ask("prompt", row["question"])'
+        "program: train row 1: ask was given no text, or None; it takes a component and a text, as in "
+        'await ask("prompt", row["question"])'
     )
 
 
