@@ -22,7 +22,7 @@ from flowevolve._util.threads import under_way
 from flowevolve._util.waits import waited_for
 from flowevolve._util.words import counted
 from flowevolve.core.budget import Budget
-from flowevolve.core.calls import CallRecord
+from flowevolve.core.calls import HELD_OUT, CallRecord
 from flowevolve.core.event_kinds import (
     PoolCommitted,
     RunFruitless,
@@ -64,6 +64,8 @@ class Progress(AbstractContextManager["Progress"]):
         """When something last happened, or a request was under way or waiting, in seconds of the run's clock."""
         self._failure: str | None = None
         """The error of the last call, rollout or server that failed, in one line."""
+        self._test_calls = 0
+        """How many calls of the test on held-out examples have finished, which follows the run."""
 
     def event(self, event: Event) -> None:
         """An event sink."""
@@ -76,6 +78,7 @@ class Progress(AbstractContextManager["Progress"]):
         """An observer of calls."""
         self._calls.take(record)
         self._busy = self._figures.seconds
+        self._test_calls += record.scope.stage == HELD_OUT
         if record.error:
             self._failed(record.error)
 
@@ -111,6 +114,11 @@ class Progress(AbstractContextManager["Progress"]):
         counts = self._calls.replies.by_role
         return [f"{warning}{since}" for warning in many_poor(roles_cut(counts), roles_empty(counts))]
 
+    def _test(self) -> str:
+        """What is being done after the run, in words."""
+        finished = counted(self._test_calls, "call")
+        return f"scoring the first and the best candidate on the test examples: {finished} finished"
+
     def _waits(self) -> str:
         return ", ".join(f"{stage} {items}" for stage, items in self._figures.waiting().items())
 
@@ -129,6 +137,8 @@ class Lines(Progress):
         self._written = 0.0
         self._told: str | None = None
         """The last failure that was written in a line."""
+        self._test_began: float | None = None
+        """When the test on held-out examples began, in seconds of the event loop's clock. Ticks have ended by then."""
 
     def event(self, event: Event) -> None:
         best, before, perfect = self._figures.best, self._figures.best_score, self._figures.perfect
@@ -154,6 +164,17 @@ class Lines(Progress):
             self._write_figures(again=before is not None and best == figures.best)
         else:
             self._write_after_pause()
+
+    def call(self, record: CallRecord) -> None:
+        super().call(record)
+        if record.scope.stage != HELD_OUT:
+            return
+        first = self._test_began is None
+        self._test_began = record.queued if self._test_began is None else self._test_began
+        seconds = self._figures.seconds + record.finished - self._test_began
+        if first or seconds - self._written >= self._pause:
+            self._written = seconds
+            self._write(f"{seconds:9.1f} s  {self._test()}")
 
     def tick(self, seconds: float, requests: SchedulerStats) -> None:
         super().tick(seconds, requests)
@@ -246,6 +267,8 @@ class LiveTable(Progress):
     def _table_now(self) -> Table:
         figures = self._figures
         state = f"stopping: {figures.stopped_by()}" if figures.stopping else figures.pause() or "running"
+        if self._test_calls:
+            state = self._test()
         table = Table(show_header=False)
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {counted(figures.open_flows, 'flow')} open")
         table.add_row(

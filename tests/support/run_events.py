@@ -61,8 +61,10 @@ def drawn(events: Sequence[Event], calls: Sequence[CallRecord] = (), budget: Bud
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]  # a StringIO
 
 
-def call(started: float, finished: float, error: str | None = None, *, cached: bool = False) -> CallRecord:
-    request, scope = ChatRequest("m", (Message("user", "x"),)), CallScope("screen", "1", None, 0, 0)
+def call(
+    started: float, finished: float, error: str | None = None, *, cached: bool = False, stage: str = "screen"
+) -> CallRecord:
+    request, scope = ChatRequest("m", (Message("user", "x"),)), CallScope(stage, "1", None, 0, 0)
     reply = None if error else ChatReply("y", Usage(1000, 70, 1), cached=cached)
     return CallRecord("task", scope, request, reply, error, 1, started, started, finished)
 

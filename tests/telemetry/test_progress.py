@@ -189,6 +189,22 @@ def test_of_a_run_whose_flows_came_to_nothing_it_is_told_at_which_stage() -> Non
     assert "stopping: unproductive flows, which ended at several stages" in drawn([*spread, stopping])
 
 
+def test_the_test_on_held_out_examples_is_told_of_at_once_and_every_half_minute() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for event in EVENTS:
+            progress.event(event)
+        ended = len(told)
+        for finished in (103, 104, 125, 134, 135):
+            progress.call(call(100, finished, stage="held_out"))
+    lasted = [line.split(" s  ") for line in told[ended:]]
+    assert [said for _, said in lasted] == [
+        "scoring the first and the best candidate on the test examples: 1 call finished",
+        "scoring the first and the best candidate on the test examples: 4 calls finished",
+    ]
+    assert float(lasted[1][0]) - float(lasted[0][0]) == 31
+
+
 def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
     told: list[str] = []
     with lines(told.append, "virtual") as progress:
