@@ -16,7 +16,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve._util.plugins import LoadError, folder_of, imported
 from flowevolve.programs.evaluator import read_text
 from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError
-from flowevolve.programs.signature import check_call
+from flowevolve.programs.signature import check_call, check_entry
 from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.evaluators import TrustedCall
 
@@ -102,8 +102,8 @@ def callable_problem(
     called once, without arguments.
 
     Raises:
-        InputError: if the evaluator can't be imported, the timeout is not above 0, the seed can't be read, or its
-            function does not take a case's arguments.
+        InputError: if the evaluator can't be imported, the timeout is not above 0, the seed can't be read, its
+            function is misspelt, or it does not take a case's arguments.
     """
     score = _imported(evaluator)
     if evaluator_timeout is not None and not 0 < evaluator_timeout < math.inf:
@@ -113,6 +113,7 @@ def callable_problem(
         module = sys.modules[evaluator.partition(":")[0].strip().partition(".")[0]]
         elsewhere = NamedScorer(evaluator, folder_of(module), evaluator_timeout)
     source = read_text(program)
+    check_entry(source, entry, "task.entry")
     for given in cases or ({},):
         check_call(source, entry, given, "task.cases")
     rows = tuple(Case(str(number), each) for number, each in enumerate(cases)) or (Case("one"),)

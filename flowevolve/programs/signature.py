@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,21 @@ def signatures(source: str) -> Mapping[str, Signature]:
     """
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     return {each.name: _signature(each) for each in functions}
+
+
+def check_entry(source: str, entry: str, where: str) -> None:
+    """Check that a program's function is not misspelt. The check passes if no function of the program has a similar
+    name: some algorithms can start from a program that lacks its function.
+
+    Raises:
+        InputError: if the name stands nowhere in the program, which has a function with a similar one.
+    """
+    try:
+        functions = list(signatures(source))
+    except (SyntaxError, ValueError):
+        return
+    if entry not in source and (similar := difflib.get_close_matches(entry, functions, n=1)):
+        raise InputError(f"{where}: the program has no function {entry!r}; did you mean {similar[0]!r}?")
 
 
 def check_call(source: str, entry: str, given: Collection[str], where: str) -> None:

@@ -148,6 +148,8 @@ def test_a_problem_as_a_configuration_names_it(tmp_path: Path) -> None:
     for evaluator, says in (("no_such_module:f", "no_such_module"), ("math:pi", "not a function")):
         with pytest.raises(InputError, match=says):
             callable_problem(evaluator, tmp_path / "seed.py", "double")
+    with pytest.raises(InputError, match=r"task\.entry: the program has no function 'duble'; did you mean 'double'"):
+        callable_problem("math:sqrt", tmp_path / "seed.py", "duble", cases=({"x": 1},))
 
 
 SCORING = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.programs.signature import check_call, signatures
+from flowevolve.programs.signature import check_call, check_entry, signatures
 
 PACK = "def fits(a): pass\n\ndef pack(items, capacity=1.0, *, order): pass\n"
 
@@ -41,3 +41,14 @@ def test_calls_that_may_work_pass(source: str, given: list[str]) -> None:
 def test_arguments_that_do_not_fit(given: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         check_call(PACK, "pack", given, "task.cases")
+
+
+def test_a_misspelt_function_is_told_the_right_name() -> None:
+    with pytest.raises(InputError, match=r"^task.entry: the program has no function 'pak'; did you mean 'pack'\?$"):
+        check_entry(PACK, "pak", "task.entry")
+
+
+@pytest.mark.parametrize("source", [PACK, "from elsewhere import pak\n" + PACK, "pak = len\n" + PACK, "def pack(:", ""])
+def test_a_function_that_may_be_there_or_be_written_later_passes(source: str) -> None:
+    check_entry(source, "pack" if source == PACK else "pak", "task.entry")
+    check_entry(source, "solve", "task.entry")
