@@ -75,6 +75,8 @@ class RunDirectory:
             raise InputError(f"{path} holds no run to go on with, as there is no {JOURNAL} in it")
         if not resume:
             with writing(path):
+                if path.exists() and not path.is_dir():
+                    raise InputError(f"{path} is not a directory; name one for the run, such as runs/a")
                 path.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._events: TextIO | None = None

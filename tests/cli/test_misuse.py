@@ -31,7 +31,11 @@ MISUSES: dict[str, tuple[str, int, str]] = {
     "a start from a version that is not there": ("run run.toml --from done@99", 2, "99"),
     "a port that is no number": ("run run.toml --metrics-port x", 2, "--metrics-port"),
     "a port that can't be": ("run run.toml --metrics-port 99999", 2, "--metrics-port"),
-    "a run directory that is a file": ("run run.toml --out rows.csv", 2, "rows.csv"),
+    "a run directory that is a file": (
+        "run run.toml --out rows.csv",
+        2,
+        "rows.csv is not a directory; name one for the run",
+    ),
     "a run directory that is taken": ("run run.toml --out done", 2, "To go on with it, call flowevolve resume done"),
     "resume without a directory": ("resume", 2, "missing argument 'DIR'"),
     "resume of nothing": ("resume nowhere", 2, "nowhere: no such run directory"),
