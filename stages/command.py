@@ -18,7 +18,7 @@ import anyio
 from pydantic import Field
 
 from flowevolve._util.clock import in_thread_until
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.settings import Settings
 from flowevolve._util.work_folders import work_folder
 from flowevolve.core.assessment import Assessment
@@ -189,7 +189,9 @@ class _Run:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise InputError(f"algorithm.proposer.command: it can't be started: {error}") from error
+                raise InputError(
+                    f"algorithm.proposer.command: {self.command[0]!r} can't be started: {reason_of(error)}"
+                ) from error
             return self.process
 
     def _output(self, process: subprocess.Popen[bytes]) -> bytes:

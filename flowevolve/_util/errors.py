@@ -88,6 +88,15 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def reason_of(error: Exception) -> str:
+    """Why a file or an address can't be used, for a message that names it: what the system says, without the number
+    and the path that Python adds to it.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8"
+    return error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+
+
 def for_a_script(error: FlowevolveError) -> FlowevolveError:
     """The error in the form in which Python should print it if a script does not catch it.
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.logger import logger
 
 OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
@@ -153,8 +153,7 @@ def _content(file: Path) -> str:
         mode = file.stat().st_mode
         key = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(f"{file}: the API key can't be read: {reason}. Correct api_key_file") from None
+        raise InputError(f"{file}: the API key can't be read: {reason_of(error)}. Correct api_key_file") from None
     if not key:
         raise InputError(f"{file} holds no API key, as it is empty; put the key there, or correct api_key_file")
     if mode & (stat.S_IRGRP | stat.S_IROTH):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flowevolve._util import clock
-from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError, reason_of
 from flowevolve.cli.terminal import aligned, print_error, print_plain
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def calibrate_command(
     except OSError as error:
         print_plain(profile)
         raise InputError(
-            f"{out} can't be written: {error}. The profile was printed to standard output instead"
+            f"{out} can't be written: {reason_of(error)}. The profile was printed to standard output instead"
         ) from error
     for line in aligned(as_lines(found)):
         print_plain(line)

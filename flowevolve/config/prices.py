@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.registry import describe_validation
 from flowevolve.config.llm import PriceSettings
 from flowevolve.config.run import Config
@@ -51,8 +51,7 @@ def _read(path: Path) -> dict[str, PriceSettings]:
     try:
         return _TABLE.validate_python(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(f"{path}: the prices can't be read: {reason}. Correct llm.prices_file") from None
+        raise InputError(f"{path}: the prices can't be read: {reason_of(error)}. Correct llm.prices_file") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     except ValidationError as error:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 
 
 def load_table(path: Path | str, overrides: Sequence[str]) -> dict[str, object]:
@@ -20,7 +20,7 @@ def load_table(path: Path | str, overrides: Sequence[str]) -> dict[str, object]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such config file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} can't be read: {error}") from error
+        raise InputError(f"{path} can't be read: {reason_of(error)}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     for each in overrides:

@@ -18,7 +18,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException
 from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoint, VectorParams
 
-from flowevolve._util.errors import InputError, one_line
+from flowevolve._util.errors import InputError, one_line, reason_of
 from flowevolve.experience.embedders import Vector
 from flowevolve.experience.entries import Entry, FoundEntry, MemoryUnavailableError
 
@@ -43,7 +43,7 @@ def in_folder(folder: Path) -> QdrantClient:
             f"memory {folder}: another run has it open; wait for that to end, or share a Qdrant server by its address"
         ) from None
     except OSError as error:
-        raise InputError(f"memory {folder}: the folder can't be used: {error.strerror or error}") from None
+        raise InputError(f"memory {folder}: the folder can't be used: {reason_of(error)}") from None
     except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
         raise InputError(
             f"memory {folder}: what is in the folder can't be read: {one_line(error)}; name another folder"

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Literal, TextIO
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_SPACE_IN_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
@@ -75,7 +75,7 @@ def _possible(path: Path, done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path} can't be {done}: {error}") from error
+        raise InputError(f"{path} can't be {done}: {reason_of(error)}") from error
 
 
 def refuse_link(folder: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from flowevolve._util.clock import is_virtual
-from flowevolve._util.errors import FROM_ITS_POOL, InputError, StorageError
+from flowevolve._util.errors import FROM_ITS_POOL, InputError, StorageError, reason_of
 from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
@@ -235,8 +235,8 @@ class Journal:
             raise failure
         if failure is not None:
             raise StorageError(
-                f"{self._path}: the journal could not be written: {failure}. What was written before that is safe; "
-                f"{how_to_mend(failure)}, and resume the run"
+                f"{self._path}: the journal could not be written: {reason_of(failure)}. What was written before that "
+                f"is safe; {how_to_mend(failure)}, and resume the run"
             ) from failure
 
     # In the writer's thread

@@ -15,7 +15,7 @@ from typing import Literal, TextIO
 
 import tomli_w
 
-from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.errors import InputError, StorageError, reason_of
 from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import RunResumed
@@ -177,7 +177,7 @@ class RunDirectory:
             self._failure = error
         if self._failure is not None:
             raise StorageError(
-                f"{self.path / EVENTS} could not be written: {self._failure}. "
+                f"{self.path / EVENTS} could not be written: {reason_of(self._failure)}. "
                 f"{how_to_mend(self._failure).capitalize()}, and resume the run; then this file is written anew from "
                 "the journal"
             ) from self._failure
@@ -233,10 +233,11 @@ def read_result(path: Path) -> dict[str, object]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{file} can't be read: {error}") from error
+        raise InputError(f"{file} can't be read: {reason_of(error)}") from error
     except ValueError as error:
         raise InputError(
-            f"{file} is damaged: {error}. If you delete it, flowevolve resume {path} writes it anew from the journal"
+            f"{file} is damaged: {reason_of(error)}. If you delete it, flowevolve resume {path} writes it anew from "
+            "the journal"
         ) from error
     if not isinstance(result, dict) or result.get("schema") != 1:
         raise InputError(f"{file} is not a result that this version of flowevolve can read")
@@ -244,7 +245,8 @@ def read_result(path: Path) -> dict[str, object]:
 
 
 def _not_written(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path} can't be written: {error}. {how_to_mend(error).capitalize()}, and resume the run")
+    reason = reason_of(error)
+    return StorageError(f"{path} can't be written: {reason}. {how_to_mend(error).capitalize()}, and resume the run")
 
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:

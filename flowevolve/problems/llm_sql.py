@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, permutation, whole_number
@@ -140,7 +140,7 @@ def read_tables(data: Path) -> list[Table]:
             with file.open(encoding="utf-8", newline="") as opened:
                 first, *rows = [tuple(row) for row in csv.reader(opened) if row] or [()]
         except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise InputError(f"{file} can't be read as CSV: {error}") from error
+            raise InputError(f"{file} can't be read as CSV: {reason_of(error)}") from error
         if not rows:
             raise InputError(f"{file}: there are no rows below the names of the columns")
         for place, row in enumerate(rows, 2):

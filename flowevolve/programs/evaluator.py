@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.programs.inside import driver
@@ -253,7 +253,7 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} can't be read: {error}") from None
+        raise InputError(f"{file} can't be read: {reason_of(error)}") from None
 
 
 def _merged(before: Report, after: Report) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve.core.templates import Template, Templates
 
 MAX_TOKENS = 32_000
@@ -38,7 +38,7 @@ def read_templates(folder: Path | None, max_tokens: int, max_text_tokens: int = 
         paths = sorted(path for path in folder.iterdir() if path.suffix == _ENDING)
         own = {path.stem: path.read_text(encoding="utf-8") for path in paths}
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{where} can't be read: {error}") from error
+        raise InputError(f"{where} can't be read: {reason_of(error)}") from error
     if not own:
         raise InputError(f"{where}: there is no template in this folder; a template is a file named NAME{_ENDING}")
     return SHIPPED.replaced(own, where, max_tokens, max_text_tokens)

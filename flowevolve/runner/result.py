@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.words import counted
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.score_trust import ScoreTrust
@@ -230,7 +230,7 @@ class Result:
         except FileNotFoundError:
             raise InputError(f"{place}: no such file or run directory") from None
         except OSError as error:
-            raise InputError(f"{place} can't be read: {error}") from None
+            raise InputError(f"{place} can't be read: {reason_of(error)}") from None
         except ValueError as error:
             raise InputError(f"{place} is not a saved result, such as Result.save writes ({error})") from None
         return cls._checked(saved, place)

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 
 from flowevolve._util import clock
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 
 
 class Process(Protocol):
@@ -58,8 +58,8 @@ class Warm(Generic[P]):
             return await clock.in_thread(self._start_one, limiter=self._threads)
         except OSError as error:
             raise InputError(
-                f"sandbox: a process that runs programs or functions can't be started here: {error}; end other "
-                "processes, or raise what this user may have (ulimit -u processes, ulimit -n open files)"
+                f"sandbox: a process that runs programs or functions can't be started here: {reason_of(error)}; end "
+                "other processes, or raise what this user may have (ulimit -u processes, ulimit -n open files)"
             ) from error
 
     async def _close(self, process: P) -> None:

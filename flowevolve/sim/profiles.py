@@ -21,7 +21,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError, with_config
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.registry import describe_validation, did_you_mean
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -226,7 +226,7 @@ def _read(path: Path) -> Mapping[str, object]:
             f"{path}: no such file; name one that holds a profile, or one of {', '.join(PROFILES)}"
         ) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: the profile can't be read: {error}") from None
+        raise InputError(f"{path}: the profile can't be read: {reason_of(error)}") from None
     if not isinstance(table, Mapping):
         raise InputError(f"{path}: a profile is a table of settings, such as step_seconds = 0.0075")
     return table

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.json_types import JSON
 from flowevolve.core.task import Dataset, Example
 
@@ -163,10 +163,10 @@ def _read(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(no_such_file(path)) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} can't be read, as it is not in UTF-8: {error}; save it in UTF-8") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} can't be read, as it is not in UTF-8; save it in UTF-8") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} can't be read: {error}") from None
+        raise InputError(f"{path} can't be read: {reason_of(error)}") from None
 
 
 def _delimited(text: str, delimiter: str, path: Path) -> list[Row]:
@@ -184,7 +184,7 @@ def _delimited(text: str, delimiter: str, path: Path) -> list[Row]:
                 raise InputError(f"{path}: line {reader.line_num} has {_SURPLUS}; put what holds a {between} in quotes")
             rows.append(row)
     except csv.Error as error:
-        raise InputError(f"{path}: line {reader.line_num + 1}: can't be read: {error}") from None
+        raise InputError(f"{path}: line {reader.line_num + 1} can't be read: {error}") from None
     return rows
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from flowevolve._util.digests import code_digest, text_digest
-from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.errors import FlowevolveError, InputError, reason_of
 from flowevolve._util.registry import did_you_mean
 from flowevolve._util.waits import Wait
 from flowevolve.core.artifact import Artifact
@@ -235,7 +235,7 @@ def _components(prompt: object) -> Mapping[str, str]:
         try:
             return {COMPONENT: prompt.read_text(encoding="utf-8-sig")}
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"prompt: {prompt} can't be read: {error}") from None
+            raise InputError(f"prompt: {prompt} can't be read: {reason_of(error)}") from None
     if isinstance(prompt, str):
         if _is_file(prompt):
             raise InputError(

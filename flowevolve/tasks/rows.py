@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from typing_extensions import TypeVar
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.json_types import JSON
 from flowevolve.tasks.loaders import Row, load_rows, no_such_file
 
@@ -113,7 +113,7 @@ def _from_file(path: Path, what: str) -> Sequence[Row]:
     except FileNotFoundError:
         raise InputError(f"{what}: {no_such_file(path)}") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{what}: {path} can't be read: {error}") from None
+        raise InputError(f"{what}: {path} can't be read: {reason_of(error)}") from None
     return rows
 
 

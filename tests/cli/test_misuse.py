@@ -70,7 +70,7 @@ MISUSES: dict[str, tuple[str, int, str]] = {
     "a new task without a name": ("new task", 2, "missing argument 'NAME'"),
     "a new algorithm with a name that is taken": ("new algorithm gepa", 2, "choose another name"),
     "a new task over something": ("new task mine --dir plain2", 2, "name another folder with --dir"),
-    "a program that is not there": ("sandbox run nope.py", 2, "nope.py can't be read"),
+    "a program that is not there": ("sandbox run nope.py", 2, "nope.py can't be read: No such file or directory\n"),
     "arguments that are no JSON": ("sandbox run seed.py --arguments {", 2, "--arguments"),
     "a simulated server of no profile": ("sim --profile h100", 2, "unknown profile"),
     "a simulated server of no world": ("sim --world mars", 2, "unknown world"),

@@ -29,7 +29,7 @@ def test_a_folder_has_templates_in_place_of_the_shipped_ones(tmp_path: Path) -> 
         ("reflekt.md", REFLECT, "there is no template 'reflekt'; there are "),
         ("reflect.md", "{text}", "template 'reflect' lacks the field {component}"),
         ("reflect.txt", REFLECT, "there is no template in this folder; a template is a file named NAME.md"),
-        ("reflect.md", b"\xff", "can't be read"),
+        ("reflect.md", b"\xff", "can't be read: it is not text in UTF-8"),
     ],
 )
 def test_a_folder_that_can_t_be_used_is_told_of(tmp_path: Path, name: str, text: str | bytes, problem: str) -> None:

@@ -111,7 +111,7 @@ async def no_program(row: GivenRow) -> str:
             "val row 0: the model would be shown nothing, as all columns that input= names are empty; the row is {'answer': 1",
         ),
         ({"prompt": 5}, "prompt is 5 (int); give a text, the Path of a file, or texts by the names of components"),
-        ({"prompt": Path("nowhere.md")}, "prompt: nowhere.md can't be read"),
+        ({"prompt": Path("nowhere.md")}, "prompt: nowhere.md can't be read: No such file or directory"),
         (
             {"prompt": __file__},
             f"prompt: {__file__!r} is the name of a file here, but would be sent as the prompt itself; give",

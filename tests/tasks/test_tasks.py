@@ -96,8 +96,8 @@ def test_all_kinds_of_files_give_the_same_rows(suffix: str, tmp_path: Path) -> N
         ("a.json", b"[" * 200_000, "a.json: not valid JSON"),
         ("a.csv", b"x,y\n1,2\n3,4,5\n", "line 3 has more columns than the header; put what holds a comma in quotes"),
         ("a.csv", b"x;y\n1;2\n", "its columns are separated by semicolons; save it with commas"),
-        ("a.csv", "x,y\nü,1\n".encode("latin-1"), "it is not in UTF-8"),
-        ("a.csv", b"x,y\n" + b"z" * 200_000 + b",1\n", "line 2: can't be read: field larger"),
+        ("a.csv", "x,y\nü,1\n".encode("latin-1"), "it is not in UTF-8; save it in UTF-8"),
+        ("a.csv", b"x,y\n" + b"z" * 200_000 + b",1\n", "line 2 can't be read: field larger"),
     ],
 )
 def test_bad_files_are_named(name: str, content: bytes, says: str, tmp_path: Path) -> None:

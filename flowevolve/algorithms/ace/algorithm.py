@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve.algorithms.ace.commit import Commit, Progress
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.curate import Curate, Refine
@@ -185,7 +185,7 @@ def _initial(config: ACEConfig) -> list[Bullet]:
     try:
         bullets = parse_bullets(config.playbook.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"algorithm.playbook: {config.playbook} can't be read: {error}") from None
+        raise InputError(f"algorithm.playbook: {config.playbook} can't be read: {reason_of(error)}") from None
     except InputError as error:
         raise InputError(f"algorithm.playbook: {config.playbook}: {error}") from None
     if not bullets:

@@ -23,7 +23,7 @@ import anyio
 import anyio.lowlevel
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.errors import InputError, StorageError, reason_of
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
 from flowevolve._util.sqlite_writer import Writer
@@ -128,7 +128,7 @@ class ResponseCache:
         failure = self._writer.failure
         if failure is not None:
             raise StorageError(
-                f"{self._path}: not all replies could be kept for later runs: {failure}; "
+                f"{self._path}: not all replies could be kept for later runs: {reason_of(failure)}; "
                 "free some space (nothing else of this run is affected)"
             ) from failure
 
@@ -174,7 +174,7 @@ class ResponseCache:
 
     def _unusable(self, error: Exception) -> InputError:
         return InputError(
-            f"{self._path}: can't be used as a response cache: {error}; "
+            f"{self._path}: can't be used as a response cache: {reason_of(error)}; "
             f"name another file in {self._setting}, or remove this one if nothing else needs it"
         )
 

@@ -19,7 +19,7 @@ import anyio
 import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, reason_of
 from flowevolve._util.registry import did_you_mean
 from flowevolve.core.sandbox_settings import SlurmSettings
 from flowevolve.sandbox.nodes.cluster import NodeLostError
@@ -71,7 +71,7 @@ def make_folder(settings: SlurmSettings) -> Path:
         settings.folder.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix="run-", dir=settings.folder.resolve()))
     except OSError as error:
-        raise InputError(f"sandbox.slurm.folder: {settings.folder} can't be written to: {error}") from error
+        raise InputError(f"sandbox.slurm.folder: {settings.folder} can't be written to: {reason_of(error)}") from error
 
 
 def check(settings: SlurmSettings) -> None:
