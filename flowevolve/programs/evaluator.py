@@ -160,10 +160,13 @@ class EvaluatorProblem:
 
 
 def with_readable_evaluator(settings: SandboxSettings, problem: object) -> SandboxSettings:
-    """The settings with the folder of the problem's evaluator, if there is one, added to ``readable``."""
-    if not isinstance(problem, EvaluatorProblem) or problem.folder in settings.readable:
+    """The settings with the folder of the problem's evaluator, if there is one, in ``readable``. It is the last there,
+    so that programs find all others at the same paths in a sandbox without it.
+    """
+    if not isinstance(problem, EvaluatorProblem):
         return settings
-    return settings.model_copy(update={"readable": (*settings.readable, problem.folder)})
+    others = without_evaluator(settings, problem).readable
+    return settings.model_copy(update={"readable": (*others, problem.folder)})
 
 
 def without_evaluator(settings: SandboxSettings, problem: EvaluatorProblem) -> SandboxSettings:

@@ -15,8 +15,6 @@ from flowevolve.sandbox import Outcome, Sandbox
 
 PROGRAM = "program.py"
 """The component of a program that is run. Most programs have no other."""
-NEEDS_A_SEED = 'levi can begin with a seed that fails (algorithm.name = "levi")'
-"""Advice for messages of algorithms that need a working seed, where the seed fails."""
 _LOADER = Path(loader.__file__).read_text(encoding="utf-8")
 _LAST_WORDS = 1500
 """The most characters of a failed program's standard error that feedback quotes."""

@@ -161,6 +161,10 @@ class ProgramTask:
             return (await problem.judged(artifact[problem.file], SandboxPair(sandbox, self._apart))).verdict
         return await problem.judge(artifact, case, sandbox)
 
+    def failure_said(self, failure: str) -> str:
+        """Why a program fails, as it is told to the user: with the paths of the folders outside of the sandbox."""
+        return failure if self._sandbox is None else self._sandbox.with_own_paths(failure)
+
     def _started(self) -> Sandbox:
         if self._sandbox is None:
             raise EngineError(f"task {self.name!r} has no sandbox yet: use it inside of its `async with` block")
@@ -179,6 +183,14 @@ def check_programs(task: Task, algorithm: str) -> ProgramTask:
             'set task.name = "program", or in Python give flowevolve.programs.ProgramTask(problem)'
         )
     return task
+
+
+def seed_fails(task: ProgramTask, failure: str | None) -> InputError:
+    """The error of an algorithm that needs a seed that works, where the seed fails."""
+    return InputError(
+        f"problem {task.name!r}: the seed fails: {task.failure_said(failure or 'it does not say why')}; mend it, or "
+        'what scores it; levi can begin with a seed that fails (algorithm.name = "levi")'
+    )
 
 
 def check_no_programs(task: Task, algorithm: str) -> None:

@@ -79,7 +79,9 @@ class Trial:
         if beside[0].failure is not None:
             return _shared("the seed fails, so whether it works apart from its evaluator can't be tried")
         if first.verdict.failure is not None:
-            return _shared(f"the seed fails apart from its evaluator: {first.verdict.failure}")
+            return _shared(
+                f"the seed fails apart from its evaluator: {self.evaluators.with_own_paths(first.verdict.failure)}"
+            )
         if first.verdict.metrics.keys() != beside[0].metrics.keys():
             return _shared("the seed has other metrics apart from its evaluator")
         apart = [first.verdict.value]

@@ -87,6 +87,12 @@ class Sandbox:
         """The path where programs find a folder of ``settings.readable``."""
         return self._readable[folder.resolve()]
 
+    def with_own_paths(self, text: str) -> str:
+        """A text that a program left, with the paths that the folders of ``settings.readable`` have outside."""
+        for folder, there in sorted(self._readable.items(), key=lambda each: len(each[1]), reverse=True):
+            text = text.replace(there, str(folder))
+        return text
+
     async def run(self, source: str, **options: Unpack[RunOptions]) -> Outcome:
         """Run one program in a process and namespaces of its own, and return its outcome.
 

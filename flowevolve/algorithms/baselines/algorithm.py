@@ -20,8 +20,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.pool import SEED, Add, Candidate, Update, Vetoed
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task
-from flowevolve.programs.problem import NEEDS_A_SEED
-from flowevolve.programs.task import check_programs
+from flowevolve.programs.task import check_programs, seed_fails
 from flowevolve.prompts.programs import program_prompt
 from flowevolve.stages import Assess, Assessed, Rollouts, WritingSettings, Written, as_shown, committing, write_program
 
@@ -150,7 +149,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
             return best
         if seed is None:
             raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; {SEE_LOG}")
-        raise InputError(f"problem {self._task.name!r}: the seed fails: {Assessment.of(seed).failure}; {NEEDS_A_SEED}")
+        raise seed_fails(self._task, Assessment.of(seed).failure)
 
     async def _write(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         chosen = self.parent(self._check_best())

@@ -42,8 +42,7 @@ from flowevolve.core.policies import Batch
 from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.task import Task
 from flowevolve.programs.features import FEATURES
-from flowevolve.programs.problem import NEEDS_A_SEED
-from flowevolve.programs.task import check_programs
+from flowevolve.programs.task import check_programs, seed_fails
 from flowevolve.stages import Assess, Rollouts, committing
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {"meta": Workers(16), "generate": Workers(16), "evaluate": Workers(16)}
@@ -144,10 +143,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         if seed is None:
             raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; {SEE_LOG}")
         if self.best() is None:
-            raise InputError(
-                f"task {self._task.name!r}: the seed program does not work ({Assessment.of(seed).failure}); "
-                f"mend it, or the problem, so that there is something to improve; {NEEDS_A_SEED}"
-            )
+            raise seed_fails(self._task, Assessment.of(seed).failure)
         if self._cells is not None:
             self._check_features(Assessment.of(seed).metrics)
 

@@ -34,7 +34,7 @@ from flowevolve.core.graph import AnyStage, Emit, Graph, Stage
 from flowevolve.core.item import Item
 from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.task import Task
-from flowevolve.programs.task import check_programs
+from flowevolve.programs.task import check_programs, seed_fails
 from flowevolve.stages import Assess, Assessed, Rollouts, Written, committing
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
@@ -131,10 +131,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
             return
         if seed is None:
             raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; {SEE_LOG}")
-        raise InputError(
-            f"task {self._task.name!r}: the seed program does not work ({Assessment.of(seed).failure}); "
-            "mend it, or the problem, so that there is something to improve"
-        )
+        raise seed_fails(self._task, Assessment.of(seed).failure)
 
     def apply_event(self, event: Event) -> None:
         self._navigate.apply_event(event)

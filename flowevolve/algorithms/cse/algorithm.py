@@ -192,8 +192,8 @@ class CSE(Algorithm[CSEConfig]):
         """Only checks that there is a program to begin with."""
         if self.best() is None and not context.stopping:
             failed = self.population.last_failure
-            why = SEE_LOG if failed is None else f"the last failed: {failed}"
-            raise InputError(f"task {self._task.name!r}: neither the seed nor a program to a plan works; {why}")
+            why = SEE_LOG if failed is None else f"the last failed: {self._task.failure_said(failed)}"
+            raise InputError(f"task {self._task.name!r}: neither the seed nor a program written to a plan works; {why}")
 
     def apply_event(self, event: Event) -> None:
         self._distill.apply_event(event)

@@ -35,6 +35,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task
+from flowevolve.programs.task import ProgramTask
 from flowevolve.stages import Assess, Rollouts, Written
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
@@ -197,7 +198,9 @@ class LEVI(Algorithm[LEVIConfig]):
         if not candidates:
             if context.stopping:
                 return
-            failed = [Assessment.of(context.pool[name]).failure for name in self._progress.failures]
+            failed = [Assessment.of(context.pool[name]).failure or "" for name in self._progress.failures]
+            if failed and isinstance(self.task, ProgramTask):
+                failed[-1] = self.task.failure_said(failed[-1])
             why = f"the last failed: {failed[-1]}" if failed else SEE_LOG
             raise InputError(f"task {self.task.name!r}: neither the seed nor anything made of it works; {why}")
         descriptors = {each.id: Described.of(each) for each in candidates}

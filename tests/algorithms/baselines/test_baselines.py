@@ -125,7 +125,7 @@ def test_a_seed_that_fails_is_told_again_when_the_run_goes_on(tmp_path: Path) ->
 
 
 COMMANDS = [
-    ("echo no >&2; exit 3", "problem 'seed': the seed fails: error: RuntimeError: sh ended with 3; levi can begin"),
+    ("echo no >&2; exit 3", "problem 'seed': the seed fails: error: RuntimeError: sh ended with 3; mend it"),
     ("echo -5", r"seed\.txt, which evolution starts from, scores -5, less than a failure's 0; set task\.worst"),
 ]
 
@@ -137,6 +137,17 @@ def test_a_seed_that_an_evaluator_of_yours_turns_down_ends_the_run(tmp_path: Pat
     task = {"name": "program", "program": str(tmp_path / "seed.txt"), "command": ["sh", "-c", script, "{program}"]}
     with pytest.raises(InputError, match=says):
         evolve(config(task=task))
+
+
+def test_a_file_that_an_evaluator_lacks_is_named_where_it_is_outside_of_the_sandbox(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "initial_program.py").write_text("# EVOLVE-BLOCK-START\nvalue = 1\n# EVOLVE-BLOCK-END\n")
+    (tmp_path / "evaluator.py").write_text(
+        "from pathlib import Path\n\n\ndef evaluate(program_path):\n"
+        '    return {"score": float(Path(__file__).with_name("best.txt").read_text())}\n'
+    )
+    with pytest.raises(InputError, match=rf"the seed fails: .* No such file or directory: '{tmp_path}/best\.txt'; mend"):
+        evolve(config(task={"name": "program", "folder": str(tmp_path)}))
 
 
 def test_other_tasks_are_refused() -> None:

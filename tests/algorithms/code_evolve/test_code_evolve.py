@@ -234,7 +234,7 @@ def test_a_candidate_from_outside_goes_to_an_island() -> None:
 @pytest.mark.parametrize(
     ("problem", "changes", "words"),
     [
-        (Numbers(seed="value = none"), {}, "the seed program does not work .*no number below the limit"),
+        (Numbers(seed="value = none"), {}, "the seed fails: .*no number below the limit"),
         (Numbers(), {"archive": {"name": "grid", "features": ["fitness", "secnds"]}}, "'secnds' is no feature"),
     ],
 )

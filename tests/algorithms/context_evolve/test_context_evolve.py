@@ -269,7 +269,7 @@ def test_a_candidate_from_outside_is_described_like_any_other() -> None:
 def test_a_seed_that_does_not_work_is_said() -> None:
     _, report, _ = ran(algorithm(Numbers(seed="value = none")), agents=Agents(unreadable=1.0))
     assert isinstance(report.error, InputError)
-    assert "the seed program does not work (error: no number below the limit" in str(report.error)
+    assert "the seed fails: error: no number below the limit" in str(report.error)
     assert "\n" not in str(report.error)
 
 

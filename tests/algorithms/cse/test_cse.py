@@ -330,7 +330,9 @@ def test_a_program_from_outside_is_evaluated_and_others_are_refused() -> None:
 def test_where_nothing_works_it_is_said() -> None:
     _, report, _ = ran(algorithm(Parts(limit=0.1)))
     assert isinstance(report.error, InputError)
-    assert "neither the seed nor a program to a plan works; the last failed: error: a number above" in str(report.error)
+    assert "neither the seed nor a program written to a plan works; the last failed: error: a number above" in str(
+        report.error
+    )
 
 
 def test_tasks_and_tuning_that_do_not_suit_it_are_refused() -> None:
