@@ -34,6 +34,8 @@ class ResolvedModel:
     llm: LLMSettings
     name: str
     weight: float
+    named_by: str
+    """The setting that names it."""
     elsewhere: bool
     """Whether its address differs from that of ``[llm]``."""
     said_priority: bool = False
@@ -109,16 +111,19 @@ def model_names(roles: Iterable[ResolvedRole]) -> tuple[str, ...]:
 
 def _settings(llm: LLMSettings, name: str, role: RoleSettings) -> ResolvedRole:
     own = _with(llm, role)
-    entries = [(_with(own, entry), entry.weight, entry.send_priority) for entry in role.models] or [(own, None, None)]
+    key = f"llm.roles.{name}.model"
+    entries = [(_with(own, entry), entry.weight, entry.send_priority, f"{key}s") for entry in role.models]
     models = tuple(
         ResolvedModel(
             section,
             _model(section, name),
             1.0 if weight is None else weight,
+            named_by,
             section.urls != llm.urls,
             (role.send_priority if priority is None else priority) is not None,
         )
-        for section, weight, priority in entries
+        for section, weight, priority, named_by in entries
+        or [(own, None, None, "llm.model" if role.model is None else key)]
     )
     return ResolvedRole(models, role.concurrency, role.bandit)
 
@@ -137,7 +142,5 @@ def _model(llm: LLMSettings, role: str) -> str:
         return llm.model
     if llm.backend in SIMULATED_BACKENDS:
         return SIMULATED
-    raise InputError(
-        f"llm.model is missing, and role {role!r} names no model. Set llm.model to the name that the server knows the "
-        f"model by, or set llm.roles.{role}.model"
-    )
+    also = f", and so is llm.roles.{role}.model; set one of them" if llm.roles else "; set it"
+    raise InputError(f"llm.model is missing{also} to the name that the server knows the model by")

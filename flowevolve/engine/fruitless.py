@@ -141,8 +141,8 @@ def _mend_of_cut(replies: ReplyCounts) -> str | None:
     if not counts or 2 * counts[Reason.INCOMPLETE] < counts.total():
         return None
     return (
-        f"Replies of {role} break off: if the limit of tokens is the cause, raise llm.roles.{role}.max_tokens, or the "
-        "longest context of the server"
+        f"Replies in role {role!r} break off: if the limit of tokens is the cause, raise llm.roles.{role}.max_tokens, "
+        "or the longest context of the server"
     )
 
 

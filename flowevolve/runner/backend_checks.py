@@ -71,12 +71,11 @@ def check_open_files(config: Config, roles: Iterable[ResolvedRole]) -> None:
         )
 
 
-def check_names(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
+def check_names(roles: Iterable[ResolvedRole]) -> None:
     """Raises: InputError if a model is meant to be OpenAI's own, but has a name that none of theirs can have."""
-    for role, model in ((role, model) for role, settings in roles.items() for model in settings.models):
+    for model in (model for role in roles for model in role.models):
         if model.llm.backend != "openai" or model.llm.urls or "/" not in model.name:
             continue
-        place = "llm.model" if model.name == config.llm.model else f"llm.roles.{role}.model"
         own = model.name.removeprefix(OPENAI_PREFIX)
         if own != model.name:
             mend = f"OpenAI's own servers know it as {own!r}: give that"
@@ -86,7 +85,7 @@ def check_names(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
                 "Hugging Face"
             )
         raise InputError(
-            f"{place}: {model.name!r} is not the name of a model of OpenAI, and no base_url is given; {mend}"
+            f"{model.named_by}: {model.name!r} is not the name of a model of OpenAI, and no base_url is given; {mend}"
         )
 
 

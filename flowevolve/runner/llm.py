@@ -167,6 +167,7 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         scheduler=scheduler,
         fails_if_cut=llm.backend not in SIMULATED_BACKENDS,  # whose cut answers have always been empty ones
         keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # recorded replies were stripped before
+        named_by=model.named_by,
         must_be_listed=model.must_be_listed,
         must_have_list=model.must_have_list,
     )
@@ -293,8 +294,12 @@ def _url(transport: Transport, index: int) -> str:
     return _urls(transport)[index]
 
 
-def make_sim(config: Config, roles: Mapping[str, ResolvedRole]) -> SimBackend:
-    """The simulated server inside this process; it serves the models of all roles."""
+def make_sim(config: Config, roles: Mapping[str, ResolvedRole], section: str = "sim.") -> SimBackend:
+    """The simulated server inside this process; it serves the models of all roles.
+
+    Raises:
+        InputError: if a name is unknown; ``section`` is how the message begins to say where it was given.
+    """
     from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - only simulations need these
     from flowevolve.sim.faults import Faults  # noqa: PLC0415
     from flowevolve.sim.profiles import find_profile  # noqa: PLC0415
@@ -304,11 +309,11 @@ def make_sim(config: Config, roles: Mapping[str, ResolvedRole]) -> SimBackend:
     try:
         profile = find_profile(config.sim.profile)
     except InputError as error:
-        raise InputError(f"sim.profile: {error}") from None
+        raise InputError(f"{section}profile: {error}") from None
     if config.sim.world not in WORLDS:
-        raise InputError(f"sim.world: unknown world {config.sim.world!r}; there are {', '.join(WORLDS)}")
+        raise InputError(f"{section}world: unknown world {config.sim.world!r}; there are {', '.join(WORLDS)}")
     if config.sim.preset not in PRESETS:
-        raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
+        raise InputError(f"{section}preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
     models, faults = model_names(roles.values()), Faults(**dict(config.sim.faults))
     return SimBackend(world, profile, model=models[0], other_models=models[1:], faults=faults)

@@ -74,10 +74,7 @@ def make_plan(
     Raises:
         InputError: if the configuration can't be run.
     """
-    if not isinstance(config, Config):
-        raise InputError(
-            f"run: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
-        )
+    check_config(config, "run")
     with modules_beside(config):
         roles = make_roles(config)
         check_backend(config, roles)
@@ -99,7 +96,7 @@ def make_plan(
         templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
         prices = price_table(config, model_names(roles.values()))
         if opens_roles is None:
-            check_names(config, roles)
+            check_names(roles.values())
             check_keys(roles.values())
         return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
 
@@ -135,3 +132,11 @@ def in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
     manager.
     """
     return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
+
+
+def check_config(config: object, function: str) -> None:
+    """Raises: InputError if what ``function`` was given as a configuration is none."""
+    if not isinstance(config, Config):
+        raise InputError(
+            f"{function}: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
+        )

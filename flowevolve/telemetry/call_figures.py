@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from flowevolve._util.words import counted
 from flowevolve.core.calls import CallRecord
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.role_replies import RoleReplyCounter
@@ -60,7 +61,7 @@ class CallFigures:
         """How long no answer has come by this time, in words; empty if that is not long, or if no answer is awaited."""
         if self._silent_since is None or seconds - self._silent_since < SILENT_SECONDS:
             return ""
-        under_way = f" ({self._under_way} requests under way)" if self._under_way else ""
+        under_way = f" ({counted(self._under_way, 'request')} under way)" if self._under_way else ""
         return f"no answer for {seconds - self._silent_since:.0f} s{under_way}"
 
     def in_flight(self) -> float:

@@ -33,6 +33,7 @@ from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
 from flowevolve.telemetry.failed_rollouts import FAILED
+from flowevolve.telemetry.result_words import changed_nothing
 from flowevolve.telemetry.role_replies import many_poor, roles_cut, roles_empty
 from flowevolve.telemetry.run_figures import ProgressFigures, used
 
@@ -277,11 +278,10 @@ class LiveTable(Progress):
         )
         if budget := self._used():
             table.add_row("budget", budget)
-        unchanged = f"; {figures.unchanged} replies changed nothing" if figures.unchanged else ""
         table.add_row(
             "proposals",
             f"{figures.proposals} ({figures.rate()}), accepted {figures.accepted}, "
-            f"pool version {figures.version}{unchanged}",
+            f"pool version {figures.version}{changed_nothing(figures.unchanged)}",
         )
         for row in self._requests():
             table.add_row(*row)

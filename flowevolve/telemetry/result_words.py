@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flowevolve._util.words import counted
 from flowevolve.core.discard_reasons import PERFECT
 from flowevolve.core.stop_reasons import TIME, UNPRODUCTIVE, StopReason
 from flowevolve.telemetry.failed_rollouts import FailedRollouts
@@ -54,7 +55,12 @@ def how_many_failed(result: Mapping[str, Any]) -> str:
 def tested_on(examples: int, failed: int) -> str:
     """On how many examples of the test split seed and best were scored, and how many of these rollouts failed."""
     rollouts = "1 rollout failed and has" if failed == 1 else f"{failed} rollouts failed and have"
-    return f"on {examples} test examples" + (f"; {rollouts} the worst score" if failed else "")
+    return f"on {counted(examples, 'test example')}" + (f"; {rollouts} the worst score" if failed else "")
+
+
+def changed_nothing(replies: int) -> str:
+    """Words after the number of proposals for replies that were none, as they changed nothing."""
+    return f"; {counted(replies, 'reply', 'replies')} changed nothing" if replies else ""
 
 
 def unanswered(result: Mapping[str, Any]) -> str:

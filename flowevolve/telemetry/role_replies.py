@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from flowevolve._util.words import counted
 from flowevolve.core.calls import CallRecord, RoleReplies
 from flowevolve.core.model import ChatReply
 
@@ -74,11 +75,15 @@ def read_empty(table: Mapping[str, Any] | None) -> dict[str, EmptyCount]:
 
 
 def cut_said(role: str, count: CutCount) -> str:
-    return f"{count.cut} of {count.of} replies of {role} were cut by the limit of tokens"
+    return f"{_share(count.cut, count.of, role)} cut by the limit of tokens"
 
 
 def empty_said(role: str, count: EmptyCount) -> str:
-    return f"{count.empty} of {count.of} replies of {role} were empty"
+    return f"{_share(count.empty, count.of, role)} empty"
+
+
+def _share(some: int, of: int, role: str) -> str:
+    return f"{some:,} of {counted(of, 'reply', 'replies')} in role {role!r} {'was' if some == 1 else 'were'}"
 
 
 def many_poor(cut: Mapping[str, CutCount], empty: Mapping[str, EmptyCount]) -> list[str]:

@@ -12,10 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from flowevolve._util.intervals import in_brackets, score_said
+from flowevolve._util.words import counted
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.telemetry.result_words import (
+    changed_nothing,
     how_many_failed,
     no_better,
     perfect_minibatches,
@@ -88,7 +90,7 @@ def _work(result: Mapping[str, object]) -> Rows:
     """How much was proposed and accepted, and what went wrong."""
     minutes = _number(result["wall_seconds"]) / 60
     rate = f"{_number(result['proposals']) / minutes:.1f} per minute" if minutes else "-"
-    unchanged = f"; {result['unchanged']} replies changed nothing" if result.get("unchanged") else ""
+    unchanged = changed_nothing(int(_number(result.get("unchanged"))))
     yield "proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}"
     if little := too_little(result):
         yield "take care", little
@@ -102,19 +104,22 @@ def _calls(result: Mapping[str, object], llm: Mapping[str, object]) -> Rows:
     """What was asked of the models, what it cost, and what came back."""
     tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
     if llm.get("usage_estimated"):
-        tokens = f"{tokens}, estimated for {llm['usage_estimated']} calls"
-    yield "LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}"
+        tokens = f"{tokens}, estimated for {_counted(llm['usage_estimated'], 'call')}"
+    yield "LLM", f"{_counted(llm['requests'], 'request')} ({llm['failed']} failed), {tokens}"
     if silent := unanswered(result):
         yield "answers", silent
     if llm.get("cut_while_thinking"):
-        yield "cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens"
+        yield (
+            "cut",
+            f"{_counted(llm['cut_while_thinking'], 'call')} while the model still thought: raise llm.thinking_tokens",
+        )
     for role, count in read_cut(_table(llm.get("cut_replies"))).items():
         yield "cut", f"{cut_said(role, count)}: raise llm.roles.{role}.max_tokens"
     for role, empty in read_empty(_table(llm.get("empty_replies"))).items():
         yield "empty", f"{empty_said(role, empty)}: {_WHY_EMPTY}"
     if llm.get("cached_calls"):
-        saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
-        yield "cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}"
+        saved = f"{_counted(llm['cached_calls_tokens'], 'token')} not paid for again"
+        yield "cached", f"{_counted(llm['cached_calls'], 'call')} answered by the response cache, {saved}"
     if llm.get("cost_usd"):
         unknown = "; what failed attempts cost is rarely known" if llm["failed"] or llm["retries"] else ""
         yield "cost", f"{_number(llm['cost_usd']):.4f} dollars{unknown}"
@@ -140,11 +145,11 @@ def _traffic(llm: Mapping[str, object]) -> Rows:
     """Rows on endpoints, rate limits and hedging, if there were any."""
     for endpoint in map(_table, _list(llm.get("endpoints"))):
         refused = f", {endpoint['refusals']} refused" if endpoint.get("refusals") else ""
-        requests = f"{endpoint['requests']} requests ({endpoint['failures']} failed{refused})"
-        ejections = f", ejected {endpoint['ejections']} times" if endpoint["ejections"] else ""
+        requests = f"{_counted(endpoint['requests'], 'request')} ({endpoint['failures']} failed{refused})"
+        ejections = f", ejected {_counted(endpoint['ejections'], 'time')}" if endpoint["ejections"] else ""
         yield "endpoint", f"{endpoint['url']}: {requests}{ejections}"
     for limit in map(_table, _list(llm.get("limits"))):
-        waited = f"requests held back for {limit['waited_seconds']} s, {limit['storms']} storms of refusals"
+        waited = f"requests held back for {limit['waited_seconds']} s, {_counted(limit['storms'], 'storm')} of refusals"
         yield "rate limit", f"{limit['model']} at {limit['backend']}: {waited}"
     hedged = _table(llm.get("hedged"))
     if hedged:
@@ -178,7 +183,7 @@ def _server(server: Mapping[str, object]) -> str:
         if server.get(name) is not None:
             parts.append(f"{100 * _number(server[name]):.0f} % {what}")
     if server.get("restarts"):
-        parts.append(f"died {server['restarts']} times")
+        parts.append(f"died {_counted(server['restarts'], 'time')}")
     return ", ".join(parts)
 
 
@@ -216,6 +221,10 @@ def _list(value: object) -> Sequence[object]:
 
 def _counts(table: Mapping[str, object]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in table.items())
+
+
+def _counted(number: object, what: str) -> str:
+    return counted(int(_number(number)), what)
 
 
 def _number(value: object) -> float:

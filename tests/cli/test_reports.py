@@ -70,9 +70,8 @@ def test_status_says_where_the_limit_of_tokens_cut_off_many_replies(tmp_path: Pa
     (tmp_path / "cut" / "result.json").unlink()
     (told,) = printed("report", "done", cwd=tmp_path)
     counts = told["llm"]["cut_replies"]  # type: ignore[index]
-    said = (
-        f"{counts['reflection']['cut']} of {counts['reflection']['of']} replies of reflection were cut by the limit of"
-    )
+    cut, of = counts["reflection"]["cut"], counts["reflection"]["of"]
+    said = f"{cut} of {of} replies in role 'reflection' were cut by the limit of"
     lines = flowevolve("status", "cut", "done", cwd=tmp_path).stdout.splitlines()
     assert lines[2:] == [f"{run}: {said} tokens" for run in ("cut", "done")]
     assert [each["cut_replies"] for each in printed("status", "cut", "done", cwd=tmp_path)] == [counts, counts]

@@ -94,10 +94,24 @@ def test_roles_that_are_called_come_first_and_models_are_named_once() -> None:
     assert model_names(found.values()) == ("m", "n")
 
 
+def test_a_model_knows_the_setting_that_names_it() -> None:
+    entries = [{"model": "a"}, {"model": "b"}]
+    found = roles(
+        {**LLM, "roles": {"judge": {"model": "n"}, "reflection": {"models": entries}}}, ("task", "reflection")
+    )
+    assert {name: [model.named_by for model in role.models] for name, role in found.items()} == {
+        "task": ["llm.model"],
+        "reflection": ["llm.roles.reflection.models"] * 2,
+        "judge": ["llm.roles.judge.model"],
+    }
+
+
 def test_a_model_may_be_named_by_the_roles_alone() -> None:
     assert model_names(roles({"backend": "openai", "roles": {"task": {"model": "n"}}}).values()) == ("n",)
-    with pytest.raises(InputError, match=r"llm\.model is missing, and role 'task' names no model.*llm\.roles\.task"):
+    with pytest.raises(InputError, match=r"^llm\.model is missing; set it to the name that the server knows"):
         roles({"backend": "openai"})
+    with pytest.raises(InputError, match=r"llm\.model is missing, and so is llm\.roles\.reflection\.model; set one"):
+        roles({"backend": "openai", "roles": {"task": {"model": "n"}}}, ("task", "reflection"))
 
 
 MISTAKES: dict[str, tuple[dict[str, object], str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from functools import partial
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -34,10 +35,10 @@ def test_they_are_told_while_the_run_goes_on_of_its_result_and_in_the_summary(tm
     result = run_of(CUT, tmp_path / "run", Watchers((progress.event,), (progress.call,)))
     count = result.cut_replies["reflection"]
     assert 0 < count.cut <= count.of
-    said = f"{count.cut} of {count.of} replies of reflection were cut by the limit of tokens"
+    said = f"{count.cut:,} of {count.of:,} replies in role 'reflection' were cut by the limit of tokens"
     assert said in repr(result)
-    assert said in result._repr_html_()
-    assert "replies of reflection were cut by the limit of tokens" in "".join(told)
+    assert escape(said) in result._repr_html_()
+    assert "replies in role 'reflection' were cut by the limit of tokens" in "".join(told)
     assert json.loads((tmp_path / "run" / "result.json").read_text())["llm"]["cut_replies"]["reflection"] == {
         "cut": count.cut,
         "of": count.of,

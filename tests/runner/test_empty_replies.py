@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from functools import partial
+from html import escape
 from pathlib import Path
 from shutil import copytree
 
@@ -58,10 +59,10 @@ def test_they_are_told_while_the_run_goes_on_in_its_result_and_by_every_command(
     result = clock.run(partial(fe.run, CONFIG, out=out, watchers=watchers), clock="virtual")
     count = result.empty_replies["task"]
     assert 0 < count.empty < count.of
-    said = f"{count.empty} of {count.of} replies of task were empty"
+    said = f"{count.empty:,} of {count.of:,} replies in role 'task' were empty"
     assert said in repr(result)
-    assert said in result._repr_html_()
-    assert "replies of task were empty" in "".join(told)
+    assert escape(said) in result._repr_html_()
+    assert "replies in role 'task' were empty" in "".join(told)
     assert fe.Result.load(out).empty_replies == result.empty_replies
     shown = io.StringIO()
     Console(file=shown, width=300).print(summarize(result.to_json()))

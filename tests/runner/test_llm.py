@@ -78,7 +78,7 @@ def test_a_role_that_a_setting_names_needs_a_model() -> None:
     llm = {"backend": "openai", "roles": {"code": {"model": "m"}, "meta": {"model": "m"}}}
     algorithm = {"name": "code_evolve", "exploring_role": "explorer"}
     config = parse_config({"algorithm": algorithm, "budget": {"proposals": 1}, "llm": llm}, "test")
-    with pytest.raises(InputError, match=r"role 'explorer' names no model\. .*llm\.roles\.explorer\.model"):
+    with pytest.raises(InputError, match=r"llm\.model is missing, and so is llm\.roles\.explorer\.model; set one"):
         make_roles(config)
 
 

@@ -75,7 +75,7 @@ def test_a_run_goes_as_with_a_model_that_does_not_think(form: str, tmp_path: Pat
 def test_what_is_cut_while_thinking_is_counted_and_shown(tmp_path: Path) -> None:
     async def go() -> None:
         with pytest.raises(
-            BackendRefusedError, match=r"each of the first 10 calls .* failed; .* raise thinking_tokens"
+            BackendRefusedError, match=r"each of the first 10 calls .* failed; .* raise llm.thinking_tokens"
         ):
             await evolve(FORMS["tags"], tmp_path / "run", max_tokens=10, thinking_tokens=20)
 
@@ -89,4 +89,4 @@ def test_what_is_cut_while_thinking_is_counted_and_shown(tmp_path: Path) -> None
     console = Console(file=io.StringIO(), width=200)
     console.print(summarize(written))
     assert isinstance(console.file, io.StringIO)
-    assert "calls while the model still thought: raise thinking_tokens" in console.file.getvalue()
+    assert "calls while the model still thought: raise llm.thinking_tokens" in console.file.getvalue()

@@ -188,9 +188,9 @@ class LLMClient:
             BackendUnreachableError: if a backend gives no useful answer; there is no second try.
             BackendRefusedError: if a backend refuses us, or does not list a model that must be listed.
         """
-        members = [(name, member) for name, role in self._roles.items() for member in role.members]
+        members = [member for role in self._roles.values() for member in role.members]
         for backend in self._backends.values():
-            asked = [(name, member) for name, member in members if member.transport is backend.transport]
+            asked = [member for member in members if member.transport is backend.transport]
             await check_models(backend.transport, backend.where, asked, note or logging_notes("models.unknown"))
 
     def retries(self, role: str) -> int:
@@ -291,7 +291,7 @@ class LLMClient:
             return
         raise BackendRefusedError(
             f"{call.backend.where}: each of the first {failures.count} calls of role {call.role!r} "
-            f"(model {call.request.model!r}) failed; the last: {error}"
+            f"({call.model.named_by} {call.request.model!r}) failed; the last: {error}"
         ) from error
 
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:

@@ -44,6 +44,8 @@ class Model:
     """Leave the model's thinking in the text of replies, if its server sends both as one text."""
     fails_if_cut: bool = True
     """Whether a call fails if its tokens ran out before the answer began; otherwise its answer is empty."""
+    named_by: str = "model"
+    """The setting that names it, for messages."""
     must_be_listed: bool = True
     """Whether a model missing from the backend's list of models is an error. Some lists are incomplete."""
     must_have_list: bool = True

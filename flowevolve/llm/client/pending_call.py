@@ -43,7 +43,7 @@ from flowevolve.llm.usage import embedding_with_estimated_usage, with_estimated_
 
 LATE_SECONDS = 5.0
 """A timer that fires this much too late shows that this process was suspended, or the machine asleep."""
-_WRONG_SETTING = "Check the role's model, the API key and the base URL in the config"
+_WRONG_SETTING = "Check the model, the API key and the base URL in the config"
 _NOTHING_LEFT = "The account has no money or quota left: add to it, or take another key, and go on with the run"
 
 
@@ -242,7 +242,7 @@ class PendingCall(Generic[R]):
         """The error that ends the run, as the backend will never serve this role."""
         mend = _NOTHING_LEFT if isinstance(error, OutOfCreditError) else _WRONG_SETTING
         return BackendRefusedError(
-            f"{self.backend.where}: model {self.request.model!r} (role {self.role!r}) is refused: "
+            f"{self.backend.where}: {self.model.named_by} {self.request.model!r} is refused: "
             f"{without_full_stop(error)}. {mend}"
         )
 
@@ -250,17 +250,17 @@ class PendingCall(Generic[R]):
         """The error that ends the run, as the backend has been silent for this long."""
         return BackendUnreachableError(
             f"{self.backend.where} has given no answer for {silent_seconds:.0f} s and {self.attempts} attempts "
-            f"(role {self.role!r}, model {self.request.model!r}); the last time: {without_full_stop(error)}. "
-            "Start the server again or correct the base URL; to wait longer, raise patience_seconds"
+            f"({self.model.named_by} {self.request.model!r}); the last time: {without_full_stop(error)}. "
+            "Start the server again or correct the base URL; to wait longer, raise llm.patience_seconds"
         )
 
     def rejected(self, silent_seconds: float, error: RejectedError) -> BackendUnreachableError:
         """The error that ends the run, as the backend has rejected every request for this long."""
         return BackendUnreachableError(
-            f"{self.backend.where} answers, but has rejected every request for model {self.request.model!r} (role "
-            f"{self.role!r}) for {silent_seconds:.0f} s, and what it answered before as well; the last time: "
+            f"{self.backend.where} answers, but has rejected every request for {self.model.named_by} "
+            f"{self.request.model!r} for {silent_seconds:.0f} s, and what it answered before as well; the last time: "
             f"{without_full_stop(error)}. Look at its account, its key and its settings; to wait longer, raise "
-            "patience_seconds"
+            "llm.patience_seconds"
         )
 
 

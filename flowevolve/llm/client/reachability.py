@@ -39,10 +39,8 @@ async def is_alive(transport: Transport) -> bool:
     return True
 
 
-async def check_models(
-    transport: Transport, where: str, asked: Sequence[tuple[str, Model]], note: Callable[[str], None]
-) -> None:
-    """Check that the backend at ``where`` serves the models of ``asked``: pairs of a role's name and one of its models.
+async def check_models(transport: Transport, where: str, asked: Sequence[Model], note: Callable[[str], None]) -> None:
+    """Check that the backend at ``where`` serves the models of ``asked``.
 
     ``note`` is called with what can't be known before the first call, because the backend has no list of models or the
     list need not be complete.
@@ -51,20 +49,20 @@ async def check_models(
         BackendUnreachableError: if it gives no useful answer.
         BackendRefusedError: if it refuses us, or does not list a model that must be listed.
     """
-    needs_list = any(model.must_have_list for _, model in asked)
+    needs_list = any(model.must_have_list for model in asked)
     served = await _served_models(transport, where, note, needs_list=needs_list)
     if served is None:
         return
-    for name, model in asked:
+    for model in {(each.name, each.named_by): each for each in asked}.values():
         if _lists(served, model.name):
             continue
         there_are = f"it serves {', '.join(_closest_first(served, model.name)) or 'nothing'}"
         if model.must_be_listed:
             raise BackendRefusedError(
-                f"{where} does not serve {model.name!r}, the model of role {name!r}; {there_are}. "
-                "Set the role's model to one of these, or serve the model there"
+                f"{where} does not serve {model.name!r}, which {model.named_by} names; {there_are}. "
+                f"Set {model.named_by} to one of these, or serve the model there"
             )
-        note(f"{where} does not list {model.name!r}, the model of role {name!r}; {there_are}")
+        note(f"{where} does not list {model.name!r}, which {model.named_by} names; {there_are}")
 
 
 def without_full_stop(error: Exception) -> str:

@@ -28,8 +28,8 @@ def cut_while_thinking(reply: ChatReply, max_tokens: int | None) -> CutWhileThin
         return None
     limit = "the server's limit" if max_tokens is None else f"max_tokens = {max_tokens}"
     return CutWhileThinkingError(
-        f"cut off while thinking, after {reply.usage.completion_tokens} tokens ({limit}): raise thinking_tokens, "
-        "or have the role think less (reasoning_effort, enable_thinking)",
+        f"cut off while thinking, after {reply.usage.completion_tokens} tokens ({limit}): raise llm.thinking_tokens, "
+        "or have the model think less (reasoning_effort, enable_thinking)",
         usage=reply.usage,
         model=reply.model,
     )

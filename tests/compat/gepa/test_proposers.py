@@ -104,7 +104,7 @@ def test_where_that_is_cut_off_too_it_is_no_failure_of_the_adapter() -> None:
 
 
 def test_where_all_are_cut_off_the_error_says_what_to_raise() -> None:
-    with pytest.raises(FruitlessError, match=r"Replies of reflection break off.*max_tokens"):
+    with pytest.raises(FruitlessError, match=r"Replies in role 'reflection' break off.*max_tokens"):
         optimize_with(Lengthy(cut=10_000), 400)
 
 

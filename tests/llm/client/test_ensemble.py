@@ -117,7 +117,7 @@ async def test_a_call_stays_with_its_model_and_costs_what_that_costs() -> None:
 async def test_check_asks_for_every_model_at_its_own_backend() -> None:
     here, there = Server(), Server(models=("a", "b"))
     both = Ensemble([Model(here, "a"), Model(there, "c")], [1, 1])
-    with pytest.raises(BackendRefusedError, match="does not serve 'c', the model of role 'r'; it serves a, b"):
+    with pytest.raises(BackendRefusedError, match="does not serve 'c', which model names; it serves a, b"):
         await client({"r": both}).check()
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_refusal_ends_the_run_and_names_model_and_backend() -> None:
     transport = Scripted(RefusedError("HTTP 401: bad key"))
     rig = Rig(transport)
-    with pytest.raises(BackendRefusedError, match=r"http://fake/v1.*'m'.*'r0'.*bad key.*the API key"):
+    with pytest.raises(BackendRefusedError, match=r"http://fake/v1.*'m'.*bad key.*the API key"):
         await rig.ask()
     assert (len(transport.requests), len(rig.records)) == (1, 1)
 
@@ -44,7 +44,7 @@ async def test_an_account_without_money_is_told_as_such(end: str) -> None:
 @pytest.mark.parametrize("error", [UnreachableError("connection refused"), OverloadedError("429: slow down")])
 async def test_a_backend_silent_for_longer_than_patience_ends_the_run(error) -> None:
     rig = Rig(Scripted(error))
-    with pytest.raises(BackendUnreachableError, match=rf"http://fake/v1.* 63 s .*{error}.*patience_seconds"):
+    with pytest.raises(BackendUnreachableError, match=rf"http://fake/v1.* 63 s .*{error}.*llm.patience_seconds"):
         await rig.ask()
     assert len(rig.records) == 1
     assert anyio.current_time() == 1 + 2 + 4 + 7 * 8  # the first moment past 60 s at which an attempt failed
