@@ -45,6 +45,15 @@ EXIT_CODES = (
     "of the work; 130 interrupted."
 )
 
+_IN_WORDS = (
+    (". Did you", "; did you"),
+    ("Value error, ", ""),
+    ("Input should be ", "it has to be "),
+    ("a valid integer, unable to parse string as an integer", "a whole number"),
+    ("a valid number, unable to parse string as a number", "a number"),
+)
+"""What Typer and Pydantic write in messages about a command line, and what it says there instead."""
+
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__, epilog=EXIT_CODES)
 
 
@@ -374,7 +383,9 @@ def _exit_code() -> int:
 
 def _explain(error: _Misuse) -> None:
     """Say in one line what is wrong with the command line, and where to look."""
-    message = error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
+    message = error.format_message().strip().rstrip(".")
+    for written, meant in _IN_WORDS:
+        message = message.replace(written, meant)
     if not message or "\n" in message:  # a command without its arguments, whose help is shown
         if message:
             print_error(message)

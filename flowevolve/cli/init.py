@@ -59,7 +59,9 @@ def init_command(
     if rows is not None and program is not None:
         raise InputError("init: --rows is for a prompt, and --program for a program; give one of the two")
     if (program is not None and kind is Evolves.prompt) or (rows is not None and kind is Evolves.program):
-        raise InputError(f"init: --kind {kind} and {'--program' if program else '--rows'} don't go together")
+        raise InputError(
+            f"init: --kind {kind} and {'--program' if program else '--rows'} don't go together; leave out one"
+        )
     wish = Wish(rows=rows, input=shown, answer=answer, prompt=prompt, program=program, model=model, url=url)
     wish = replace(wish, algorithm=algorithm, kind="program" if program or kind is Evolves.program else "prompt")
     if sys.stdin.isatty():

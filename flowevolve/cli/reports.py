@@ -12,6 +12,7 @@ import typer
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import in_brackets, score_said
+from flowevolve._util.words import counted
 from flowevolve.cli.terminal import aligned, console, print_error, print_json, print_plain
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     head.add_row("proposals", f"{overview.proposals}, accepted {overview.accepted}")
     if overview.how_many_failed:
         head.add_row("failed", Text(overview.how_many_failed))
-    head.add_row("LLM", f"{llm.requests} requests ({llm.failed} failed), {overview.tokens:,} tokens")
+    head.add_row("LLM", f"{counted(llm.requests, 'request')} ({llm.failed} failed), {overview.tokens:,} tokens")
     if llm.dollars:
         head.add_row("cost", f"{llm.dollars:.4f} dollars")
     for line in overview.poor_replies:

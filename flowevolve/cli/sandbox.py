@@ -80,9 +80,9 @@ def _arguments(text: str) -> dict[str, JSON] | list[JSON]:
     from flowevolve.sandbox.outcome import read_json
 
     try:
-        values = read_json(os.fsencode(text), "--arguments:")
+        values = read_json(os.fsencode(text), "--arguments")
     except ValueError as error:
         raise InputError(str(error)) from None
     if not isinstance(values, dict | list):
-        raise InputError("--arguments: give a JSON object (by name) or list (by place)")
+        raise InputError(f"--arguments is {text:.80}; give a JSON object (by name) or list (by place)")
     return values

@@ -30,7 +30,7 @@ def serve_command(
     ] = "vllm",
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="PORT", help="of the first replica; 0: any free ones")] = 8000,
-    replicas: Annotated[int, typer.Option(metavar="N", help="how many servers of the model")] = 1,
+    replicas: Annotated[int, typer.Option(min=1, metavar="N", help="how many servers of the model")] = 1,
     devices: Annotated[
         list[str] | None, typer.Option(metavar="GPUS", help="CUDA_VISIBLE_DEVICES of a replica; once for each")
     ] = None,

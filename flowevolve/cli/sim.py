@@ -26,7 +26,7 @@ def sim_command(
     preset: Annotated[str, typer.Option(metavar="NAME", help="how hard the world is")] = "normal",
     model: Annotated[str, typer.Option(metavar="NAME", help="the name it serves the model under")] = "simulated",
     fault_rate: Annotated[
-        float, typer.Option(metavar="SHARE", help="the share of requests that go wrong on purpose")
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="the share of requests that go wrong on purpose")
     ] = 0.0,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
     port: Port = 8000,
@@ -42,7 +42,7 @@ def sim_command(
     )
 
     async def go() -> None:
-        backend = make_sim(settings, make_roles(settings))
+        backend = make_sim(settings, make_roles(settings), "--")
         served = serve(backend, host=host, port=port)
         async with listening(served, "sim", host, port) as url:
             print_plain(f"simulated {model!r} (profile {profile}, world {world}) at {url}")

@@ -111,7 +111,10 @@ def read_budget(typed: str) -> tuple[str, str]:
     amount, unit = found[1], found[2] if found[2].endswith("s") else f"{found[2]}s"
     if unit not in units:
         raise InputError(f"--budget {typed!r}: unknown limit {unit!r}; {did_you_mean(unit, units)}")
-    validated(Budget, {unit: float(amount) if "." in amount else int(amount)}, "--budget")
+    try:
+        validated(Budget, {unit: float(amount) if "." in amount else int(amount)}, "")
+    except InputError as error:
+        raise InputError(f"--budget {typed!r}: {error}") from None
     return unit, amount
 
 
