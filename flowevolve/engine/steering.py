@@ -123,11 +123,13 @@ class Steering:
         limits = act.by_name()
         for name, limit in limits.items():
             before = ledger.limit(name)
+            what, unit = ("time", " s") if name == "seconds" else (name, "")  # it may be given in minutes or hours
             if before is None:
-                raise InputError(f"raise_budget: the run has no limit of {name} that could be raised")
+                raise InputError(f"raise_budget: the run has no limit of {what} that could be raised")
             if limit <= before:
                 raise InputError(
-                    f"raise_budget: {name} is limited to {before:.12g}; give more than that, not {limit:.12g}"
+                    f"raise_budget: {what} is limited to {before:.12g}{unit}; give more than that, not "
+                    f"{limit:.12g}{unit}"
                 )
         if stopping.reason is not None and not (stopping.is_short and stopping.reason in limits):
             raise InputError(

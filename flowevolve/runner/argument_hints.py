@@ -36,7 +36,8 @@ ELSEWHERE: Mapping[str, str] = {
     **{name: _SETTINGS_OF_MODEL.format(name) for name in _OF_MODEL},
     **dict.fromkeys(("num_threads", "workers"), _SETTINGS_OF_MODEL.format("concurrency")),
     **{
-        name: f"it is a setting of the algorithm: settings={{{name!r}: …}}" for name in ("minibatch", "epochs", "merge")
+        name: f"it is a setting of the algorithm: settings={{{name!r}: …}}"
+        for name in ("minibatch", "epochs", "merge", "aim")
     },
     "reflection_minibatch_size": "it is a setting of the algorithm: settings={'minibatch': …}",
     **{name: _SECTION.format(name) for name in ("stopping", "scheduler", "stages", "prompts", "journal")},

@@ -106,9 +106,10 @@ def check_names(arguments: Arguments[Any]) -> None:
     for name in arguments:
         if name not in known:
             raise InputError(f"optimize takes no {name!r}; {ELSEWHERE.get(name) or did_you_mean(name, known)}")
-    budget = arguments.get("budget")
+    budget: object = arguments.get("budget")
     if not isinstance(budget, Budget):
-        raise InputError(f"optimize: budget is {budget!r}; give one, such as flowevolve.Budget(minutes=10)")
+        wrong = "missing" if budget is None else repr(budget)
+        raise InputError(f"optimize: budget is {wrong}; give one, such as flowevolve.Budget(minutes=10)")
     out = arguments.get("out")
     if out == "" or not isinstance(out, str | Path | None):
         raise InputError(f"optimize: out is {out!r}; give the path of a directory")

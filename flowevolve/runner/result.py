@@ -328,7 +328,7 @@ class Result:
         dollars = f", {self.llm.dollars:.4f} dollars" if self.llm.dollars else ""
         rows += [
             ("proposals", f"{self.proposals}, accepted {self.accepted}"),
-            ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}"),
+            ("LLM", f"{counted(self.llm.requests, 'request')} ({self.llm.failed} failed), {tokens} tokens{dollars}"),
             *(("take care", said) for said in self._troubles(table)),
             ("stopped by", self._stopped_by(table, f" after {self.wall_seconds:.1f} s")),
         ]

@@ -52,6 +52,8 @@ MAY_CHANGE = (
 """Settings and sections that may differ when a run goes on; the others may not, so that scores keep their meaning."""
 MODELS = ("model", "models")
 """Keys within ``llm`` that may not change, although others there may."""
+_SHOWN = 5
+"""The most changed settings that an error names."""
 FUNCTIONS = ("metric", "program", "algorithm")
 """The user's code that may change when a run goes on, for example to fix an error in it."""
 
@@ -112,15 +114,17 @@ def check_parts(directory: Path, start: RunStarted, plan: Plan, note: Callable[[
 def check_compatible(directory: Path, before: Config, wanted: Config) -> None:
     """Raises: InputError if a setting has changed that may not change."""
     old, new = _flat(before.model_dump(mode="json")), _flat(wanted.model_dump(mode="json"))
-    wrong = [
-        f"{key} is now {_in_words(new.get(key))}, but was {_in_words(old.get(key))}"
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key) and not _may_change(key)
-    ]
-    if wrong:
+    changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key) and not _may_change(key)]
+    if "algorithm.name" in changed:  # most of the other settings in this section differ for that reason alone
+        changed = [key for key in changed if key == "algorithm.name" or not key.startswith("algorithm.")]
+    if changed:
+        wrong = [
+            f"{key} is now {_in_words(new.get(key))}, but was {_in_words(old.get(key))}" for key in changed[:_SHOWN]
+        ]
+        more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
         raise InputError(
-            f"{directory}: the run can't go on with settings that have changed: {'; '.join(wrong)}. Leave them as they "
-            f"were, or {FROM_ITS_POOL}"
+            f"{directory}: the run can't go on with settings that have changed: {'; '.join(wrong)}{more}. Leave them "
+            f"as they were, or {FROM_ITS_POOL}"
         )
 
 

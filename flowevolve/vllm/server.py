@@ -20,6 +20,7 @@ from anyio.abc import Process
 from flowevolve._util.errors import BackendUnreachableError, FlowevolveError
 from flowevolve._util.secrets import redacted
 from flowevolve._util.tasks import Pulse
+from flowevolve._util.words import counted
 from flowevolve.vllm import keeper
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ async def keep_alive(replica: Replica, restarts: int, on_event: ServerListener) 
         except FlowevolveError as error:
             died = str(error)
     await replica.stop()
-    on_event(ServerChange("gave_up", replica.url, f"{died}; it is not started again, after {restarts} restarts"))
+    on_event(
+        ServerChange("gave_up", replica.url, f"{died}; it is not started again, after {counted(restarts, 'restart')}")
+    )
 
 
 @dataclass(slots=True)

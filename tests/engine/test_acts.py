@@ -137,6 +137,7 @@ def test_comments_are_made_on_the_examples_that_candidates_are_made_and_scored_b
     ("act", "message"),
     [
         (fe.Unpause(), "unpause: the run is not paused"),
+        (fe.RaiseBudget({"minutes": 9}), "raise_budget: the run has no limit of time that could be raised"),
         (fe.RaiseBudget({"rollouts": 9}), "raise_budget: the run has no limit of rollouts that could be raised"),
         (fe.RaiseBudget({"proposals": 20}), "raise_budget: proposals is limited to 20; give more than that, not 20"),
         (fe.Comment("Hm.", candidate="c99"), "comment: there is no candidate 'c99'"),

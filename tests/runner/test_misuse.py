@@ -191,6 +191,7 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: optimized(Steady(), llm=fe.LLM),
         "optimize: llm is <class 'flowevolve.runner.arguments",
     ),
+    "plan, a path": (lambda: fe.plan("run.toml"), "plan: config is 'run.toml'; give a flowevolve.Config, or"),  # type: ignore[arg-type]
     "run, a path": (lambda: ran("run.toml"), "run: config is 'run.toml'; give a flowevolve.Config, or"),
     "run, a dict": (lambda: ran({"budget": {}}), "run: config is {'budget': {}}; give a flowevolve.Config, or"),
     "flows, none": (lambda: optimized(Steady(), max_in_flight=0), "optimize: algorithm.max_in_flight"),

@@ -228,7 +228,8 @@ class Unfinished:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"budget": None}, "optimize: budget is None; give one, such as flowevolve.Budget(minutes=10)"),
+        ({"budget": None}, "optimize: budget is missing; give one, such as flowevolve.Budget(minutes=10)"),
+        ({"aim": "time"}, "optimize takes no 'aim'; it is a setting of the algorithm: settings={'aim': …}"),
         ({"budget": 10}, "optimize: budget is 10; give one"),
         ({"promt": "p"}, "optimize takes no 'promt'; did you mean 'prompt'?"),
         ({"reflection_lm": "m"}, "optimize takes no 'reflection_lm'; give the model that reflects as a role: llm="),

@@ -275,6 +275,19 @@ def test_a_run_goes_on_when_its_rows_have_moved_but_not_with_other_rows(tmp_path
     assert after.report.spent.proposals > 8
 
 
+def test_another_algorithm_is_refused_without_all_that_it_has_other_settings_of(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(InputError, match=r'have changed: algorithm\.name is now "ace", but was "gepa"\. Leave'):
+        resume(tmp_path, "algorithm.name=ace", "budget.proposals=12")
+
+
+def test_of_many_other_settings_the_first_are_named(tmp_path: Path) -> None:
+    run(tmp_path)
+    others = [f"llm.roles.r{n}.model=m" for n in range(9)]
+    with pytest.raises(InputError, match=r"llm\.roles\.r2\.model is now .*; and \d+ more\. Leave"):
+        resume(tmp_path, *others, "budget.proposals=12")
+
+
 @pytest.mark.parametrize("setting", ["llm.model", "llm.roles.propose.model"])
 def test_other_models_are_refused_though_the_rest_of_the_section_may_change(setting: str, tmp_path: Path) -> None:
     run(tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.words import counted
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.run import Config
 from flowevolve.core.task import Task
@@ -20,7 +21,7 @@ from flowevolve.runner.forecast.measure import read_earlier, run_seed
 from flowevolve.runner.forecast.probe import probe as probe_model
 from flowevolve.runner.forecast.simulate import Known, Simulated, simulate
 from flowevolve.runner.llm import check_roles, make_roles, open_roles
-from flowevolve.runner.plan import ProvidedObjects, make_plan
+from flowevolve.runner.plan import ProvidedObjects, check_config, make_plan
 from flowevolve.sim.profiles import find_profile
 
 SCHEMA = 1
@@ -126,6 +127,7 @@ def plan(
         )
     if clock.is_running():
         raise InputError("plan can't be called while an event loop runs, as in a notebook; call it in a thread")
+    check_config(config, "plan")
     check_roles(config)
     given = make_plan(config, ProvidedObjects(task), opens_roles=open_roles)  # no key is needed
     named = profiles or _own_profile(config)
@@ -152,7 +154,7 @@ def plan(
         calls //= CODER_SLOWER
     rows = []
     for number, (one, (width, (name, profile), model)) in enumerate(zip(changed, combined, strict=True), 1):
-        note(f"simulating {number} of {len(combined)}: {width} requests in flight, {name}")
+        note(f"simulating {number} of {len(combined)}: {counted(width, 'request')} in flight, {name}")
         runs = [
             simulate(one, known, profile, assumed, most_calls=calls, seed=seed)
             for seed, assumed in enumerate(assumptions, config.seed + 1)

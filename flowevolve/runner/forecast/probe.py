@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flowevolve._util import clock
+from flowevolve._util.words import counted
 from flowevolve.config.run import Config
 from flowevolve.core.budget import Budget
 from flowevolve.core.task import Dataset, Task
@@ -41,14 +42,16 @@ def probe(
     foretold = simulate(short, replace(known, task=small), profile, EXPECTED, most_calls=100_000, seed=config.seed)
     tokens, _ = foretold.course.when_spent(short.budget)
     most = AT_MOST * round(tokens.tokens)
-    note(f"probing: {proposals} proposals on few rows, about {tokens.tokens:,.0f} tokens and {most:,} at most")
+    note(
+        f"probing: {counted(proposals, 'proposal')} on few rows, about {tokens.tokens:,.0f} tokens and {most:,} at most"
+    )
     capped = short.model_copy(update={"budget": Budget(proposals=proposals, tokens=most)})
     with TemporaryDirectory() as folder:
         out = Path(folder, "probe")
         result = clock.run(
             partial(run, capped, task=small, out=out, watchers=Watchers(notes=(note,))), clock=config.clock
         )
-        note(f"the probe took {result.llm.usage.total_tokens:,} tokens in {result.llm.requests} calls")
+        note(f"the probe took {result.llm.usage.total_tokens:,} tokens in {counted(result.llm.requests, 'call')}")
         return read_earlier(out).lengths
 
 
