@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 
-from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
+from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError, last_of_the_users
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import LLMError, RejectedError, server_failed
@@ -161,9 +161,10 @@ class Rollouts:
     def _count_failure(self, error: Exception) -> None:
         self._failures += 1
         if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
-            where = error.__traceback__
-            while where is not None and where.tb_next is not None:
-                where = where.tb_next
+            last = error.__traceback__
+            while last is not None and last.tb_next is not None:
+                last = last.tb_next
+            where = last_of_the_users(error) or last  # a task may be in an installed package
             place = f" ({where.tb_frame.f_code.co_filename}:{where.tb_lineno})" if where is not None else ""
             raise TaskFailedError(
                 f"task {self._task.name!r} failed on each of the first {self._failures} examples; "

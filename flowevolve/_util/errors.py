@@ -135,12 +135,13 @@ def _is_of_the_user(error: EngineError) -> bool:
 def described(error: Exception) -> str:
     """An error in one line: its type, its message and, if it came through the user's code, the last place there."""
     own = isinstance(error, FlowevolveError)
-    name, message, place = type(error).__name__, one_line(error), _last_of_the_users(error)
+    name, message, place = type(error).__name__, one_line(error), last_of_the_users(error)
     text = message if own or message == name else f"{name}: {message}"
     return text if place is None else f"{text} ({Path(place.tb_frame.f_code.co_filename).name}, line {place.tb_lineno})"
 
 
-def _last_of_the_users(error: BaseException) -> TracebackType | None:
+def last_of_the_users(error: BaseException) -> TracebackType | None:
+    """The last place in the user's code that an error came through; None if it came through none."""
     last, frame = None, error.__traceback__
     while frame is not None:
         last = last if _is_ours(frame) or _is_installed(frame) else frame
