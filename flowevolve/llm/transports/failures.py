@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -13,6 +14,7 @@ import aiohttp
 from aiohttp.http import HttpProcessingError
 
 from flowevolve._util.clock import running_loop
+from flowevolve._util.errors import reason_of
 from flowevolve._util.json_text import read_json
 from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
@@ -134,7 +136,23 @@ def _failure(error: BaseException) -> LLMError | None:
 
 def unreachable(cause: BaseException) -> UnreachableError:
     """The error of a call that got no answer because of ``cause``."""
-    return UnreachableError(f"no connection: {cause}")
+    return UnreachableError(f"no connection: {_why_unconnected(cause)}")
+
+
+def _why_unconnected(cause: BaseException) -> str:
+    """What the system says, without what aiohttp adds to it, and of which address."""
+    found: BaseException | None = cause
+    while found is not None and not isinstance(found, aiohttp.ClientConnectorError):
+        found = found.__cause__  # the OpenAI SDK raises an error of its own from it
+    if found is None or isinstance(found, aiohttp.ClientSSLError):
+        return str(cause)
+    error = found.os_error
+    if isinstance(error, ConnectionError) and error.errno is not None:
+        said = os.strerror(error.errno)  # asyncio's text has the address, and no reason
+    else:
+        said = reason_of(error)
+    of_proxy = "proxy " if isinstance(found, aiohttp.ClientProxyConnectionError) else ""
+    return f"{said} ({of_proxy}{found.host}:{found.port})"
 
 
 def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
