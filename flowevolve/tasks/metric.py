@@ -296,9 +296,8 @@ def _check_program(program: Program[Any], given: str | None) -> None:
     if given is not None:
         raise InputError("input: a program asks the model itself; leave out input= or program=")
     if not inspect.iscoroutinefunction(program):
-        raise InputError(
-            f"program is {value_in_words(program)}; give an async function: async def program(row, ask): …"
-        )
+        what = f"{program.__name__}, which is not async" if inspect.isfunction(program) else value_in_words(program)
+        raise InputError(f"program is {what}; give an async function: async def program(row, ask): …")
     check_arity(program, "program", "a row and ask")
 
 

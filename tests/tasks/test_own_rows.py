@@ -120,7 +120,7 @@ async def no_program(row: GivenRow) -> str:
         ({"metric": "exact"}, "metric is 'exact' (str); give a function of a row and an output"),
         ({"metric": Echo}, "metric is a class; give a function"),
         ({"metric": lambda output: True}, "metric takes (output), but is called with a row and an output"),
-        ({"program": exact}, "program is <function exact"),
+        ({"program": exact}, "program is exact, which is not async; give an async function"),
         ({"program": no_program}, "program takes (row: 'GivenRow')"),
         ({"on_error": "ignore"}, "on_error is 'ignore'; give 'stop' or 'count'"),
     ],
