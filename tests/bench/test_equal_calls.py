@@ -119,9 +119,23 @@ def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -
 
     content = {"pairs": pairs(ours=0.5), "settings": {"seeds": 2, "calls": 900}, "worlds": {"plain": "some"}}
     few = section({**content, "fewer": {"150": pairs(ours=0.4), "300": pairs(ours=0.6)}})
-    assert "| 150 | -0.100 (-0.100 to -0.100) | 0.40 (0.40–0.40) | plain |" in few
-    assert "| 300 | +0.100 (+0.100 to +0.100) | 0.40 (0.40–0.40) | none |" in few
+    assert "| 150 | 160 and 150 | -0.100 (-0.100 to -0.100) | 0.40 (0.40–0.40) | 1.0 | plain |" in few
+    assert "| 300 | 160 and 150 | +0.100 (+0.100 to +0.100) | 0.40 (0.40–0.40) | 1.0 | none |" in few
     assert "fewer" not in section(content)
+
+
+def test_seeds_that_had_been_looked_at_are_named_with_the_difference_without_them() -> None:
+    def said(*leads: float, first: int) -> str:
+        pairs = [
+            Pair("plain", seed, Outcome(0.5, 10.0, 903, 20, 30), Outcome(0.5 + lead, 4.0, 900, 20, 30)).as_json()
+            for seed, lead in enumerate(leads, first)
+        ]
+        content = {"pairs": pairs, "settings": {"seeds": len(leads), "calls": 900}, "worlds": {"plain": "some"}}
+        return " ".join(section(content).split())
+
+    page = said(0.4, 0.4, -0.1, -0.1, first=100)
+    assert "Without these seeds the difference over all worlds is -0.100 (-0.100 to -0.100)." in page
+    assert "Without these seeds" not in said(0.4, 0.4, first=102)
 
 
 def test_the_page_names_the_worlds_where_ours_is_clearly_apart_and_the_mean_without_the_one_that_gains_most() -> None:
@@ -190,8 +204,8 @@ def test_how_many_more_calls_of_the_reflection_model_ours_makes_is_said_where_th
         for world, gepas, ours in (("one", 10, 40), ("other", 40, 60))
     ]
     content = {"pairs": pairs, "settings": {"seeds": 1, "calls": 900}, "worlds": {"one": "", "other": ""}}
-    assert answer(content).endswith("; 2.0 (1.5 to 4.0) times gepa's reflection calls")
-    assert score(content).endswith("; 2.0 (1.5 to 4.0) times gepa's reflection calls")
+    assert answer(content).endswith("; 2.0 (1.5 to 4.0 by world) times gepa's reflection calls")
+    assert score(content).endswith("; 2.0 (1.5 to 4.0 by world) times gepa's reflection calls")
     page = " ".join(section(content).split())
     assert "ours makes 2.0 times gepa's calls, 1.5 to 4.0 by world" in page
     assert "| 0.40 | 4.0 |" in page
@@ -213,5 +227,6 @@ def test_of_the_only_world_that_is_clearly_above_the_calls_of_the_reflection_mod
         for seed in range(4)
     ]
     content = {"pairs": pairs, "settings": {"seeds": 4, "calls": 900}, "worlds": {"level": "", "ahead": ""}}
-    assert score(content).endswith("; 2.0 (1.0 to 3.0; 3.0 where clearly above) times gepa's reflection calls")
-    assert answer(content).endswith("; 2.0 (1.0 to 3.0) times gepa's reflection calls")
+    there = "3.0 in the one world where ours is clearly better"
+    assert score(content).endswith(f"; 2.0 (1.0 to 3.0 by world; {there}) times gepa's reflection calls")
+    assert answer(content).endswith("; 2.0 (1.0 to 3.0 by world) times gepa's reflection calls")
