@@ -219,6 +219,6 @@ def _limits(content: Content) -> str:
 those that have many proposals open, get their first results late: a short window is against their scores.
 No wider batches of gepa than 4x4 were run. The same methods with windows of an hour, more widths and all settings are
 on the page about [throughput](throughput.md), where the servers are simulated. On the simulated GPU the defaults leave
-most of it idle, too, as they open no more proposals at a time than pay for their validation; `flashevolve` fills it.
-Whether the defaults or `flashevolve` are sooner at a score depends on the workload there, and [in other simulated
+most of it idle, too, as they open few proposals at a time ([how many](../how-to/presets.md#how-many-flows));
+`flashevolve` fills it. Whether the defaults or `flashevolve` are sooner at a score depends on the workload there, and [in other simulated
 worlds](quality_others.md) on the world."""

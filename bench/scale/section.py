@@ -63,12 +63,13 @@ The goal is {goal["share"]:g} of {goal["replicas"]} times one replica's tokens w
 Workers have to be given to **all** stages, repair too: with the four that it has by default, edits waited there, and
 64 replicas wrote half of what they could.
 
-The defaults don't fill many servers. They open as many flows as a validation costs, because with more of them edits
-are made from versions that are out of date: {ranged(defaults["1"], 0)} tokens per second with one replica, and
+The defaults don't fill many servers. They open as many flows as a validation costs in edits, because with more of them
+edits are made from versions that are out of date. Only where few rows validate and candidates are accepted they open
+more, up to 16 ([the rule](../how-to/presets.md#how-many-flows)). They write
+{ranged(defaults["1"], 0)} tokens per second with one replica, and
 {ranged(defaults[str(goal["replicas"])], 0)} with {goal["replicas"]}, which is {_with_defaults(content):.2f} times
-as many. To use more servers for one task, run it several
-times with other seeds and begin a last run from the best (`flowevolve run CONFIG --from DIR`), or use preset
-`{settings["preset"]}`.
+as many. To use more servers for one task, run it several times with other seeds and begin a last run from the best
+(`flowevolve run CONFIG --from DIR`), or use preset `{settings["preset"]}`.
 
 **A replica that dies.** One of {goal["replicas"]} is gone for {outage["seconds"]:.0f} seconds, with all requests that
 it had, and comes back. While it is away all together write {ranged(outage["away"])} of the tokens per second before

@@ -13,7 +13,7 @@ from bench._lib.time_to_score import Rows, curves, workloads
 from bench.throughput.goals import places, runs
 from bench.throughput.labels import LABELS
 from bench.throughput.measurements import BUSY
-from bench.throughput.rows import BASE, ESTIMATED, MERGING_PEER, methods, requests_beside
+from bench.throughput.rows import BASE, ESTIMATED, MERGING_PEER, lacks_rounds, methods, requests_beside
 from flowevolve.sim.worlds.rules.params import RulesParams
 
 
@@ -22,13 +22,13 @@ def notes(content: Content) -> str:
     present = {method for rows in found.values() for method in methods(rows)}
     parts = (
         _ACCEPTED,
-        _FEWER if "stream" in present else "",
+        _full(found) if "stream" in present else "",
         _MERGES if "stream" in present and content["simulated"] else "",
         _agentdescent(found) if "agentdescent" in present else "",
         _merging(found) if MERGING_PEER in present else "",
         _turbogepa(content, found) if "turbogepa" in present else "",
         _windows(content, found),
-        _pxn(found) if ESTIMATED in present else "",
+        _pxn(found) if ESTIMATED in present and any(map(lacks_rounds, found.values())) else "",
         "" if content["simulated"] else _room(content, found),
         _lockstep(found) if "lockstep" in present and content["simulated"] else "",
         _combee(present),
@@ -47,11 +47,23 @@ accepted can't be compared with the others'. Validations of all examples and tho
 apart; files of before 0.2.0 have them in one column."""
 
 
-_FEWER = """\
+def _full(found: Mapping[str, Rows]) -> str:
+    """Why the defaults don't fill a server."""
+    most = open_flows(found)
+    here = f"; in runs of this page {between(f'{min(most):.0f}', f'{max(most):.0f}')} at most" if most else ""
+    return f"""\
 The goals for proposals and output tokens were set for a stream that keeps its server full. The defaults don't try to:
-they open as many flows as a validation costs. A fixed number of 16 was measured elsewhere, with 90 rows for validation
-([the default without each of its parts](quality_without.md)), and not with the fewer rows of this page. The preset
-`flashevolve` is for a full server."""
+they open as many flows as a validation costs in edits. Where few rows validate and candidates are accepted they open
+more, up to 16 ([the rule](../how-to/presets.md#how-many-flows){here}). A fixed number of 16 was measured elsewhere,
+with 90 rows for validation ([the default without each of its parts](quality_without.md)), and not with the fewer rows
+of this page. The preset `flashevolve` is for a full server."""
+
+
+def open_flows(found: Mapping[str, Rows]) -> Sequence[float]:
+    """The most proposals that each run of the defaults had under way at a time."""
+    return [
+        flows for rows in found.values() for name in workloads(rows, "stream") for flows in _flows(rows[name, "stream"])
+    ]
 
 
 _MERGES = """\
@@ -102,9 +114,7 @@ def sizes(found: Mapping[str, Rows]) -> str:
         for name in workloads(rows, merged, alone)
         if _each(rows[name, merged])
     }
-    ours = [
-        flows for rows in found.values() for name in workloads(rows, "stream") for flows in _flows(rows[name, "stream"])
-    ]
+    ours = open_flows(found)
     if not about or not ours:
         return ""
     many = [f"{size:.0f} on {where}" for where, size in about.items() if size > COMFORTABLE]
@@ -198,8 +208,17 @@ def _windows(content: Content, found: Mapping[str, Rows]) -> str:
     }
     told = ";\n".join(f"{LABELS[method]} ({', '.join(where)})" for method, where in none.items() if where)
     ended = f"In the time that was counted no validation ended of\n{told}." if told else ""
-    short = "" if content["simulated"] else "The runs are short: gepa makes a few iterations in one of them. "
-    return f"{short}{ended}".strip()
+    return f"{'' if content['simulated'] else _short(content, found)}{ended}".strip()
+
+
+def _short(content: Content, found: Mapping[str, Rows]) -> str:
+    """How long the runs on a real server are, and how much synchronous gepa made in that time."""
+    made = [rows[name, BASE]["proposals"] for rows in found.values() for name in workloads(rows, BASE)]
+    if not made:
+        return ""
+    counts = between(f"{min(made):.0f}", f"{max(made):.0f}")
+    minutes = content["settings"]["minutes"]
+    return f"The runs last {minutes:g} minutes, in which {counts} proposals of synchronous gepa were counted. "
 
 
 def _pxn(found: Mapping[str, Rows]) -> str:
@@ -234,18 +253,17 @@ def _room(content: Content, found: Mapping[str, Rows]) -> str:
     cost = fmean(_tokens(rows, name, "stream") / _tokens(rows, name, BASE) for name in names)
     in_flight = [rows[name, "stream"]["mean_in_flight"] for name in names]
     most = content["settings"]["concurrency"]
-    is_full = min(in_flight) >= FULL * most
-    limit = "The server's room is what limits it" if is_full else "So it is not the server's room that limits it"
+    written = [
+        rows[name, "stream"]["output_tokens_per_s"] / rows[name, CEILING]["output_tokens_per_s"] for name in names
+    ]
     return f"""\
 A load without end gets {min(speeds):.1f} to {max(speeds):.1f} times the output tokens/s of synchronous gepa. `stream`
-has {min(in_flight):.0f} to {max(in_flight):.0f} of {most} requests in flight, in the mean of a run. {limit}. A proposal
-of it takes {cost:.2f} times the output tokens of one of gepa's (mean over workloads), also because fewer of its edits
-were validated.
-Longer runs were not tried. The best scores say little, because the model is small and they differ by a few answers."""
-
-
-FULL = 0.8
-"""A server counts as full if at least this share of the requests that may be in flight are."""
+has {min(in_flight):.0f} to {max(in_flight):.0f} of {most} requests in flight, in the mean of a run, and writes
+{min(written):.2f} to {max(written):.2f} of the tokens of load without end. So a full server would write
+{1 / max(written):.2f} to {1 / min(written):.2f} times as many. A proposal of it takes {cost:.2f} times the output
+tokens of one of gepa's (mean over workloads), also because fewer of its edits were validated.
+Runs of more than {content["settings"]["minutes"]:g} minutes were not tried. The best scores say little, because the
+model is small and they differ by a few answers."""
 
 
 def _tokens(rows: Rows, name: str, method: str) -> float:

@@ -85,10 +85,11 @@ def over_estimated_pxn(rows: Rows, method: str) -> Ratio | None:
     """Proposals/min divided by those of gepa's best PxN width, with an estimated rate for `ESTIMATED`.
 
     The estimate assumes that a proposal of `ESTIMATED` costs as many output tokens as one of `KNOWN`. It stands for
-    what windows that last for many of its rounds would show. None if one of the two widths was not run.
+    what windows that last for many of its rounds would show. None if one of the two widths was not run, or if proposals
+    of `ESTIMATED` were counted on every workload.
     """
     widths = methods(rows, "gepa_pxn")
-    if not {ESTIMATED, KNOWN} <= set(widths):
+    if not {ESTIMATED, KNOWN} <= set(widths) or not lacks_rounds(rows):
         return None
     rates = []
     for name in workloads(rows, method, *widths):
@@ -99,6 +100,11 @@ def over_estimated_pxn(rows: Rows, method: str) -> Ratio | None:
         own = tuple(values(rows[name, method], "proposals_per_min"))
         rates.append((name, (own, *counted, estimated)))
     return _ratio(tuple(rates))
+
+
+def lacks_rounds(rows: Rows) -> bool:
+    """Whether no proposal of `ESTIMATED` fell into the time that was counted on some workload."""
+    return any(rows[name, ESTIMATED]["proposals_per_min"] == 0 for name in workloads(rows, ESTIMATED))
 
 
 def requests_beside(rows: Rows, method: str) -> float | None:

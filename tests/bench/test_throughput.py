@@ -56,6 +56,8 @@ def test_a_width_without_a_whole_round_is_estimated_by_its_tokens() -> None:
     assert found is not None
     assert found.mean == pytest.approx(60 / 20)
     assert over_estimated_pxn({key: row for key, row in rows.items() if key[1] != "gepa_pxn_8x8"}, "stream") is None
+    counted = {**rows, ("aime", "gepa_pxn_8x8"): pxn(20, 200)}
+    assert over_estimated_pxn(counted, "stream") is None, "what was counted needs no estimate"
 
 
 def curves(*each: Sequence[tuple[float, float]]) -> Row:
@@ -155,7 +157,7 @@ def test_on_a_real_server_the_answer_says_how_few_it_rests_on() -> None:
     )
     assert "too few" not in answer(result(place, gepa_sync=11, stream=60, ceiling=0))
     batches = answer(result(place, gepa_sync=11, gepa_pxn_4x4=30, stream=60, ceiling=0))
-    assert "2.0 of its best width's" in batches
+    assert "2.0 times its best width's" in batches
 
 
 def test_that_proposals_were_validated_goes_without_saying() -> None:
@@ -173,10 +175,46 @@ def test_the_page_says_whether_the_server_was_what_limited_the_stream() -> None:
     made = result(place, gepa_sync=2, stream=8, ceiling=0)
     rows = made["rows"]
     assert isinstance(rows, list)
-    assert "So it is not the server's room that limits it." in section(made)
+    written = {"gepa_sync": 100.0, "stream": 150.0, "ceiling": 200.0}
     for row in rows:
-        row["mean_in_flight"] = 60.0
-    assert "of 64 requests in flight, in the mean of a run. The server's room is what limits it." in section(made)
+        row["output_tokens_per_s"] = written[row["method"]]
+    page = " ".join(section(made).split())
+    assert "A load without end gets 2.0 to 2.0 times the output tokens/s of synchronous gepa." in page
+    assert (
+        "writes 0.75 to 0.75 of the tokens of load without end. So a full server would write 1.33 to 1.33 times" in page
+    )
+    assert "The runs last 10 minutes, in which 2 proposals of synchronous gepa were counted." in page
+
+
+def test_on_a_real_server_a_time_to_a_score_of_few_pairs_is_told_as_what_may_be_chance() -> None:
+    place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
+    made = result(place, gepa_sync=2, stream=8, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        row["curves"] = [[(0.0, 0.1), (50.0 if row["method"] == "stream" else 100.0, 0.5)]]
+    said = answer(made)
+    assert said.endswith(
+        "gepa's last validation score after 0.50 (`aime`) of its time, which may be chance in 1 pair of runs"
+    )
+
+
+def test_goals_beside_parallel_proposals_that_were_not_run_are_told_apart_from_those_that_count() -> None:
+    place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
+    assert "2 more goals, against gepa's parallel proposals" in section(result(place, gepa_sync=2, stream=8, ceiling=0))
+    assert "more goals" not in section(result(place, gepa_sync=2, gepa_pxn_4x4=8, stream=8, ceiling=0))
+    assert "more goals" not in section(result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, ceiling=0))
+
+
+def test_how_long_servers_waited_for_a_core_is_told_for_each_method() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, gepa_pxn_4x4=8, stream=12, stream_real=11, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    shares = {"gepa_sync": [0.01, 0.03], "gepa_pxn_4x4": [0.1, 0.2]}
+    for row in rows:
+        row["values"]["held_up_share"] = shares.get(row["method"], [0.0, 0.0])
+    page = " ".join(section(made).split())
+    assert "for this part of the time: gepa 0.1.4, synchronous 2.0 %; gepa, PxN 4x4 15.0 %. On the virtual" in page
 
 
 def test_the_page_says_what_our_lockstep_does_otherwise_than_gepa() -> None:
@@ -274,14 +312,14 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
         in (section(made))
     )
     assert answer(made) == (
-        "0.55 (`vllm`) of its time (medians); 0 of 2 runs miss a score; 6.0 times its proposals; 1 of 3 goals missed"
+        "after 0.55 (`vllm`) of its time (medians); 0 of 2 runs miss a score; 6.0 times gepa's proposals; 1 of 3 goals missed"
     )
     both = "0.55 (0.20–0.90), reached in 2 of 2 pairs"
     assert f"| vllm | aime | 20 | {both} | {both} |" in section(made)
     found["stream"][1] = [(0.0, 0.1), (20.0, 0.49)]
     some, most = "never (0.20–never), reached in 1 of 2 pairs", "0.20, reached in 2 of 2 pairs"
     assert f"| vllm | aime | 20 | {some} | {most} |" in section(made)
-    assert answer(made).startswith("never (`vllm`) of its time (medians); 1 of 2 runs miss a score; ")
+    assert answer(made).startswith("after never (`vllm`) of its time (medians); 1 of 2 runs miss a score; ")
 
 
 def test_tokens_and_what_became_of_the_scores_stand_beside_times() -> None:
@@ -349,7 +387,7 @@ def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> No
     for row in rows:
         several = {"gepa_sync": reaching, "stream": reaching[:2]}
         row["curves"] = several.get(row["method"], reaching[:1])
-    assert answer(made).startswith("0.75 (`vllm`) of its time (medians); 0 of 2 runs miss a score; ")
+    assert answer(made).startswith("after 0.75 (`vllm`) of its time (medians); 0 of 2 runs miss a score; ")
     page = " ".join(section(made).split())
     assert "| vllm | aime | 20 | 0.75 (0.25–2.00), reached in 6 of 6 pairs |" in page
     assert (
@@ -360,7 +398,7 @@ def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> No
 def test_gains_across_clocks_come_with_the_gain_on_one_clock() -> None:
     place = Place("qwen3-8b-h100", "vllm")
     made = result(place, gepa_sync=2, stream=12, lockstep=3, ceiling=0)
-    assert "6.0 times its proposals; 4.0 times our lockstep's" in answer(made)
+    assert "6.0 times gepa's proposals; 4.0 times our lockstep's" in answer(made)
 
 
 def test_on_an_api_the_stream_should_be_sooner_than_pxn_too() -> None:

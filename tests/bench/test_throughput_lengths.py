@@ -56,7 +56,7 @@ def test_the_score_to_reach_is_the_one_that_gepa_has_by_then(made: Content) -> N
 def test_the_answer_has_the_times_of_agentdescent_where_it_merged(made: Content) -> None:
     assert "agentdescent" not in answer(made)
     rows = [*made["rows"], *(row(name, "agentdescent_merging", [(8, 0.7)]) for name in ("aime", "hover"))]
-    assert "; agentdescent merging 0.20 to 0.30; " in answer({**made, "rows": rows})
+    assert "; agentdescent with merging after 0.20 to 0.30; " in answer({**made, "rows": rows})
 
 
 def merged(validations: float, alone: float, flows: int) -> Rows:

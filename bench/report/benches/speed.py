@@ -14,7 +14,7 @@ from bench.throughput import goals as throughput_goals, section as throughput
 SPEED: Sequence[Bench] = (
     Bench(
         "throughput",
-        "How soon has the stream synchronous gepa's last score, and with how many proposals?",
+        "How soon has the stream synchronous gepa's last score?",
         throughput.answer,
         throughput.section,
         measures=METHODS,
