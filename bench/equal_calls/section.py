@@ -277,7 +277,7 @@ def _reflected(groups: Sequence[Sequence[Any]], named: Sequence[str] = ()) -> st
     each = {group[0]["world"]: found for group in groups if (found := reflections([group])) is not None}
     if not each:
         return ""
-    there = f"; {each[named[0]]:.1f} in the one world where ours is clearly better" if len(named) == 1 else ""
+    there = f"; {each[named[0]]:.1f} in the one where ours is clearly better" if len(named) == 1 else ""
     by_world = f" ({min(each.values()):.1f} to {max(each.values()):.1f} by world{there})" if len(each) > 1 else ""
     return f"; {_times(reflections(groups))}{by_world} times gepa's reflection calls"
 

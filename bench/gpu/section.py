@@ -70,22 +70,32 @@ def _counted(row: Content) -> str:
     return f"{sum(counted):.0f}" + (f", one round{each}" if is_one_round(row) else "")
 
 
-def beside(results: Mapping[str, Content], defaults: str) -> Iterator[str]:
+def beside(results: Mapping[str, Content], defaults: str, *, counted: bool = True) -> Iterator[str]:
     """How many times the proposals of gepa's methods the defaults made on each workload. ``results`` are by page, and
-    ``defaults`` is what the defaults are called.
+    ``defaults`` is what the defaults are called. ``counted`` also says of how many proposals that is.
     """
-    told = [
-        f"[`{workload}`]({page}) {', '.join(_times(of, method) for method in GEPAS if method in of)}"
+    found = {
+        workload: (page, of)
         for page, content in results.items()
         for workload, of in by_workload(content).items()
         if "stream" in of
-    ]
-    if told:
-        first = next(iter(results.values()))
+    }
+    if found:
+        told = [f"[`{name}`]({page}) {_times(of, GEPAS[0], counted=counted)}" for name, (page, of) in found.items()]
+        wide = [_times(of, GEPAS[1]) for _, of in found.values()]
+        say_little = "; one round in each run, so this says little" if counted and _one_round(results.values()) else ""
+        gpu = gpu_name(next(iter(results.values())))
         yield (
-            f"On one {gpu_name(first)} {defaults} made, over synchronous gepa's proposals and over its parallel ones "
-            f"(4x4): {'; '.join(told)} times as many, in short runs.{_times_to_scores(results.values())}"
+            f"On one {gpu} {defaults} made so many times synchronous gepa's proposals: {', '.join(told)}; and its "
+            f"parallel ones (4x4{say_little}): {', '.join(wide)}."
+            f"{_times_to_scores(results.values())}"
         )
+
+
+def _one_round(results: Iterable[Content]) -> bool:
+    """Whether no run counted more than one round of gepa's parallel proposals."""
+    found = (of for content in results for of in by_workload(content).values())
+    return all(is_one_round(of[GEPAS[1]]) for of in found if GEPAS[1] in of)
 
 
 def _times_to_scores(results: Iterable[Content]) -> str:
@@ -101,9 +111,12 @@ def _times_to_scores(results: Iterable[Content]) -> str:
 GEPAS = ("gepa_sync", "gepa_pxn_4x4")
 
 
-def _times(of: Mapping[str, Content], method: str) -> str:
+def _times(of: Mapping[str, Content], method: str, *, counted: bool = False) -> str:
+    if method not in of:
+        return "–"
     ours, theirs = (fmean(of[name]["values"]["proposals_per_min"]) for name in ("stream", method))
-    return f"{ours / theirs:.1f}"
+    counts = " to ".join(f"{sum(of[name]['values']['proposals']):.0f}" for name in ("stream", method))
+    return f"{ours / theirs:.1f}" + (f" ({counts})" if counted else "")
 
 
 def is_one_round(row: Content) -> bool:
@@ -220,5 +233,5 @@ those that have many proposals open, get their first results late: a short windo
 No wider batches of gepa than 4x4 were run. The same methods with windows of an hour, more widths and all settings are
 on the page about [throughput](throughput.md), where the servers are simulated. On the simulated GPU the defaults leave
 most of it idle, too, as they open few proposals at a time ([how many](../how-to/presets.md#how-many-flows));
-`flashevolve` fills it. Whether the defaults or `flashevolve` are sooner at a score depends on the workload there, and [in other simulated
-worlds](quality_others.md) on the world."""
+`flashevolve` fills it. Whether the defaults or `flashevolve` are sooner at a score depends on the workload there, and
+[in other simulated worlds](quality_others.md) on the world."""

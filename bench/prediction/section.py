@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from bench._lib.text import Content, Verdicts, percent, table, verdict
+from bench._lib.text import Content, Verdicts, between, percent, table, verdict
 from bench._lib.timing_goal import is_met
 
 NAMES = {
@@ -47,7 +47,7 @@ tokens by 8 % and 14 %, requests in flight by 4 % and 24 %. Then what is compare
 as it was.
 
 {errors(content)}
-
+{_first_try(content)}
 So this is what a profile measured right before, lengths recorded on the same server, and the same words are worth
 together. The other simulated figures are of profiles that ship: that of an H100 was compared [with an H200](gpu.md),
 which is another GPU, and that of an API with nothing.
@@ -79,6 +79,12 @@ texts, divided by eight, and none of its rows; an answer takes the time of at mo
 are few (the table says how many there were), and PxN makes sixteen at a time. Another seed would give another run. A
 server on two cores is full with few requests, and shares these cores with its clients. For a GPU, see [there](gpu.md).
 """
+
+
+def _first_try(content: Content) -> str:
+    """How another try came out of runs that were made again; empty if none were."""
+    said = content.get("first_try")
+    return f"\nOver all quantities the goal was {missed(content)}{said}.\n" if said else ""
 
 
 def _furthest(content: Content) -> str:
@@ -149,7 +155,7 @@ def _at_cap(content: Content) -> str:
     full = sum(run["measured"]["mean_in_flight"] >= NEAR * run["concurrency"] for run in runs)
     return (
         f"In {full} of the {len(runs)} runs on vLLM nearly all of the requests that could be were in flight, so that "
-        "the prediction of their number could be too low, but hardly too high."
+        "their predicted number could hardly be too high."
     )
 
 
@@ -164,8 +170,9 @@ def gain(content: Content) -> str:
 
 
 def gains(content: Content) -> str:
-    """The defaults' measured proposals divided by synchronous gepa's, for each number of requests."""
-    return ", ".join(f"{measured:.1f} times with {most}" for most, _, measured in _gains(content))
+    """The defaults' measured proposals divided by synchronous gepa's, from the least to the most of them."""
+    found = [measured for _, _, measured in _gains(content)]
+    return between(f"{min(found):.1f}", f"{max(found):.1f}")
 
 
 def _gains(content: Content) -> Iterator[tuple[int, float, float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from bench._lib.house_style import PRECISION
@@ -24,9 +23,9 @@ GPU, API = "vllm", "api"
 """The simulated servers."""
 PARALLEL = """\
 gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (GPU, API; up to {most}){on_real}.
-To the best score of any width the defaults are, against the soonest width, in medians of {of} comparisons (runs that
-miss it) sooner, later or never there in {ahead}{others}."""
-OF_OTHERS = {"stream_real": "in real time", MERGING_PEER: "agentdescent"}
+By medians the defaults have the best score of any width sooner than the soonest width in {ahead} of {of} comparisons,
+and {missed} of their {runs} runs miss it{others}."""
+OF_OTHERS = {"stream_real": "in real time", MERGING_PEER: "agentdescent with its merging"}
 EQUAL = """\
 At equal tokens the held-out score of the defaults, less gepa's, is {score}; {ours} runs of the defaults and {gepas} of
 gepa's are then within {near} of the highest score of any run, {highest}."""
@@ -36,9 +35,9 @@ PLAIN = """\
 gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
 workload; at equal tokens their score, less gepa's, is {score}."""
 PEER = """\
-All in real time: agentdescent with its merging (set for speed, not its defaults) first has gepa's score sooner than the
-defaults in {sooner} of {of} comparisons, and for fewer tokens in {cheaper}; it keeps it sooner in {sooner_kept}, for
-fewer in {cheaper_kept}{aimed}. At equal tokens its held-out score, less gepa's, is {scores}."""
+In real time agentdescent with its merging (set for speed) first has gepa's score sooner than the defaults in {sooner}
+of {of} comparisons, for fewer tokens in {cheaper}, and keeps it sooner in {sooner_kept}, for fewer in
+{cheaper_kept}{aimed}. At equal tokens its score, less gepa's, is {scores}."""
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, by workload,
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
@@ -71,9 +70,9 @@ def medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds", kep
     )
 
 
-def on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
+def on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds", kept: bool = False) -> str:
     """The same for each server separately."""
-    return both(medians([rows], method, spent=spent) for rows in found)
+    return both(medians([rows], method, spent=spent, kept=kept) for rows in found)
 
 
 def parallel(content: Content, on_real: str) -> str:
@@ -86,41 +85,35 @@ def parallel(content: Content, on_real: str) -> str:
     known = [each for each in proposals if each is not None]
     if len(known) < len(found):
         return ""
+    timed = [time_to_score(rows, "stream", widths) for rows in found]
     return PARALLEL.format(
         proposals=f"{both(f'{1 / each.mean:.1f}' for each in known)} times",
         most=", ".join(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
-        of=sum(_ahead(found, "stream", widths).values()),
         on_real=on_real,
-        ahead=_compared(found, "stream", widths),
+        ahead=_ahead(found, "stream", widths),
+        of=sum(len(by_workload(rows, "stream", widths)) for rows in found),
+        missed=_missing(timed),
+        runs=sum(len(each.by_run) for each in timed),
         others=_of_others(found, widths),
     )
 
 
 def _of_others(found: Sequence[Rows], widths: Sequence[str]) -> str:
-    """How ours in real time and agentdescent with its merging compare with the soonest width; empty if not run."""
+    """The same of ours in real time and of agentdescent with its merging, in brackets; empty if neither was run."""
     told = [
-        f"{name} {_compared(found, method, widths)}"
+        f"{name} {_ahead(found, method, widths)} and {_missing(time_to_score(rows, method, widths) for rows in found)}"
         for method, name in OF_OTHERS.items()
         if all(workloads(rows, method) == workloads(rows, "stream") for rows in found)
     ]
-    return "".join(f"; {each}" for each in told)
+    return f" ({'; '.join(told)})" if told else ""
 
 
-def _compared(found: Sequence[Rows], method: str, widths: Sequence[str]) -> str:
-    """On how many workloads a method is sooner, later and never there, and how many of its runs miss the score."""
-    counts = ", ".join(f"{count}" for count in _ahead(found, method, widths).values())
-    return f"{counts} ({missed(found, method, widths)})"
-
-
-def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> Mapping[str, int]:
+def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> int:
     """On how many workloads of both servers a method reaches the best score of any width sooner than the soonest width
-    does, later, and not at all, in the median of all pairs.
+    does, in the median of all pairs.
     """
     timed = [each.median for rows in found for each in by_workload(rows, method, widths).values()]
-    known = [each for each in timed if each is not None]
-    never = sum(map(math.isinf, known))
-    sooner = sum(each < 1 for each in known)
-    return {"sooner": sooner, "later": len(known) - sooner - never, "never": never}
+    return sum(each is not None and each < 1 for each in timed)
 
 
 def in_real_time(found: Sequence[Rows]) -> bool:
@@ -184,7 +177,7 @@ def merging_peer(content: Content, aimed: str = "") -> str:
     return PEER.format(aimed=aimed, scores=_less_gepas(found, MERGING_PEER), **counts)
 
 
-def peer_ahead(found: Sequence[Rows], ours: str) -> Mapping[str, int]:
+def peer_ahead(found: Sequence[Rows], ours: str) -> Mapping[str, str]:
     """On how many workloads agentdescent with its merging is sooner and cheaper than a method of ours at gepa's last
     score, first and until it is kept, and ``of`` how many.
     """
@@ -192,13 +185,8 @@ def peer_ahead(found: Sequence[Rows], ours: str) -> Mapping[str, int]:
     cheaper, _ = for_less(found, MERGING_PEER, ours, "tokens")
     sooner_kept, _ = for_less(found, MERGING_PEER, ours, "seconds", kept=True)
     cheaper_kept, _ = for_less(found, MERGING_PEER, ours, "tokens", kept=True)
-    return {
-        "sooner": sooner,
-        "cheaper": cheaper,
-        "sooner_kept": sooner_kept,
-        "cheaper_kept": cheaper_kept,
-        "of": of,
-    }
+    counts = {"sooner": sooner, "cheaper": cheaper, "sooner_kept": sooner_kept, "cheaper_kept": cheaper_kept}
+    return {"of": f"{of}", **{name: f"{count or 'none'}" for name, count in counts.items()}}
 
 
 def for_less(found: Sequence[Rows], method: str, other: str, spent: Spent, *, kept: bool = False) -> tuple[int, int]:

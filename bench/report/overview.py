@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from bench._lib.text import Content, table
+from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import Rows, Spent, TimeToScore, afterwards, workloads
 from bench.report.gains import both, in_real_time, medians, missed, missed_at_the_end, simulated, widths_of
 from bench.throughput.goals import by_workload, runs, score_name
 from bench.throughput.lengths import after
 from bench.throughput.rows import BASE, MERGING_PEER
+from bench.throughput.waiting import waited
 
 LEAD = """\
 **On simulated servers the defaults first reach the {score} that synchronous gepa (one proposal at a time) has after an
@@ -39,12 +40,16 @@ HEADER = (
     "of its tokens",
     "runs that miss it (at the end)",
 )
+WORDS = """\
+A *pair* is a run beside one of synchronous gepa, {pairs} by workload and server. It counts as never if the run does not
+reach that one's last score, which the run then misses. In brackets: until the best prompt *keeps* the score to the end,
+and does not just *first* have it, over gepa's own time by the same rule."""
 SET_UP = """\
-Ranges are of the workloads' medians over all pairs of runs, {repeats} of each method; pairs that miss count as never
-(rows for validation: {each}). In brackets: until the best prompt has the score for good and not just *first*, over
-gepa's own time by the same rule. Of the defaults' pairs {later} lose it ({last} for good){peers_later}. A run misses if
-it does not reach the last score of each of gepa's runs. [All figures]({page}): commit {commit}{older}."""
+Ranges are of workloads' medians ({repeats} runs of each method; rows for validation: {each}).{clock}
+{later} of the defaults' pairs that have the score lose it ({last} for good){peers_later}.{waited} [All
+figures]({page}): commit {commit}{older}."""
 PEERS_LATER = ", of agentdescent's {later} ({last})"
+WAITED = " Servers waited for a core {gepas} of the time with synchronous gepa, {others} with others."
 
 
 def lead(content: Content) -> str:
@@ -128,18 +133,36 @@ def _later(found: Sequence[Rows], method: str) -> Mapping[str, str]:
     }
 
 
+def words(content: Content) -> str:
+    """What the words and brackets of the table mean."""
+    counts = [each.pairs for rows in simulated(content) for each in by_workload(rows, "stream").values()]
+    return WORDS.format(pairs=between(min(counts), max(counts)))
+
+
 def set_up(content: Content, folder: str) -> str:
     """What the table's figures are computed from, and how often scores were lost again after they were reached."""
     found = simulated(content)
     peers = all(workloads(rows, MERGING_PEER, BASE) for rows in found)
+    real = in_real_time(found)
     return SET_UP.format(
         each=", ".join(
             f"`{name}` {content['workloads'][name]['validation']}" for name in by_workload(found[0], "stream")
         ),
         repeats=runs(found, *METHODS, *widths_of(found)),
-        **_later(found, "stream"),
+        **_later(found, "stream_real" if real else "stream"),
+        clock=" In real time" if real else "",
+        waited=_waited(found),
         peers_later=PEERS_LATER.format(**_later(found, MERGING_PEER)) if peers else "",
         page=f"{folder}throughput.md",
         commit=content["commit"],
-        older=", most runs of earlier ones" if content.get("earlier") else "",
+        older=", most runs earlier" if content.get("earlier") else "",
     )
+
+
+def _waited(found: Sequence[Rows]) -> str:
+    """How long servers waited for a core with synchronous gepa and with what else the table has in real time; empty if
+    that is not known.
+    """
+    others = [method for method in METHODS if method not in (BASE, "stream")]
+    gepas, theirs = waited(found, BASE), waited(found, *others, *widths_of(found))
+    return WAITED.format(gepas=gepas, others=theirs) if gepas and theirs else ""

@@ -42,7 +42,10 @@ def test_it_is_told_beside_synchronous_gepa_and_the_defaults() -> None:
 
 
 def test_the_peer_that_merges_is_counted_against_it_in_real_time() -> None:
-    assert aiming.beside_peer(aimed()) == '; against our `aim = "time"`: first 2 and 0, kept 2 and 0'
+    assert aiming.beside_peer(aimed()) == (
+        '. Beside our `aim = "time"` it first has it sooner in 2, for fewer in none, and keeps it sooner in\n2, for fewer in '
+        "none"
+    )
 
 
 def test_what_was_not_measured_is_not_told() -> None:

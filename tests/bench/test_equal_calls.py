@@ -227,6 +227,6 @@ def test_of_the_only_world_that_is_clearly_above_the_calls_of_the_reflection_mod
         for seed in range(4)
     ]
     content = {"pairs": pairs, "settings": {"seeds": 4, "calls": 900}, "worlds": {"level": "", "ahead": ""}}
-    there = "3.0 in the one world where ours is clearly better"
+    there = "3.0 in the one where ours is clearly better"
     assert score(content).endswith(f"; 2.0 (1.0 to 3.0 by world; {there}) times gepa's reflection calls")
     assert answer(content).endswith("; 2.0 (1.0 to 3.0 by world) times gepa's reflection calls")

@@ -103,19 +103,22 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     assert peer in said
     assert "the soonest of 1 widths, in real time | 0.50 (0.50) | 1.00 (1.00) | 0 of 4 (0) | 0.50 (0.50) |" in said
     assert (
-        "over all pairs of runs, 2 of each method; pairs that miss count as never (rows for validation: `aime`" in said
+        "Ranges are of workloads' medians (2 runs of each method; rows for validation: `aime` 20, `hover` 30)." in said
     )
-    assert "pairs 8 of 8 and 8 of 8 lose it (8 and 8 for good), of agentdescent's 0 of 8 and 0 of 8 (0 and 0)." in said
+    assert (
+        "In real time 0 of 8 and 0 of 8 of the defaults' pairs that have the score lose it (0 and 0 for good), of "
+        "agentdescent's 0 of 8 and 0 of 8 (0 and 0). [All figures]" in said
+    )
+    assert "A *pair* is a run beside one of synchronous gepa, 4 by workload and server." in said
     assert "(PxN): 1.0 and 1.0 times as many as the defaults (GPU, API; up to 1.0, 1.0), and more a minute" in said
     assert (
-        "To the best score of any width the defaults are, against the soonest width, in medians of 4 comparisons (runs "
-        "that miss it) sooner, later or never there in 4, 0, 0 (0 of 8); in real time 0, 4, 0 (0 of 8); agentdescent 0, "
-        "4, 0 (0 of 8)." in said
+        "By medians the defaults have the best score of any width sooner than the soonest width in 4 of 4 comparisons, "
+        "and 0 of their 8 runs miss it (in real time 0 and 0; agentdescent with its merging 0 and 0)." in said
     )
     assert (
-        "agentdescent with its merging (set for speed, not its defaults) first has gepa's score sooner than the defaults "
-        "in 2 of 4 comparisons, and for fewer tokens in 0; it keeps it sooner in 2, for fewer in 0. At equal tokens its "
-        "held-out score, less gepa's, is" in said
+        "In real time agentdescent with its merging (set for speed) first has gepa's score sooner than the defaults in 2 "
+        "of 4 comparisons, for fewer tokens in none, and keeps it sooner in 2, for fewer in none. At equal tokens its "
+        "score, less gepa's, is" in said
     )
     assert (
         "At equal tokens the held-out score of the defaults, less gepa's, is +0.400 (+0.400 to +0.400) on the GPU and "
@@ -178,7 +181,7 @@ def test_the_soonest_of_gepas_widths_is_found_on_each_workload() -> None:
         in overview.methods_beside_gepa(content, "presets.md")
     ), "its tokens are those of the width that is the soonest"
     said = " ".join(gains.parallel(content, "").split())
-    assert "sooner, later or never there in 3, 1, 0 (0 of 8);" in said
+    assert "sooner than the soonest width in 3 of 4 comparisons, and 0 of their 8 runs miss it" in said
 
 
 def test_scores_that_can_not_be_told_apart_from_a_near_one_are_near() -> None:
@@ -299,14 +302,15 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
     )
     monkeypatch.setattr(age, "marks", dict)
     said = " ".join(figures().split())
-    assert "and more a minute than these in 2 of 4 comparisons on real servers. To the best" in said
+    assert "and more a minute than these in 2 of 4 comparisons on real servers. By medians" in said
     assert (
-        "**On a real GPU.** On one H100 the defaults made, over synchronous gepa's proposals and over its parallel ones "
-        "(4x4): [`hover`](docs/benchmarks/gpu.md) 1.1; [`hotpotqa`](docs/benchmarks/gpu_hotpotqa.md) 0.5; "
-        "[`aime`](docs/benchmarks/gpu_aime.md) 0.5 times as many, in short runs" in said
+        "**On a real GPU.** On one H100 the defaults made so many times synchronous gepa's proposals: "
+        "[`hover`](docs/benchmarks/gpu.md) –, [`hotpotqa`](docs/benchmarks/gpu_hotpotqa.md) –, "
+        "[`aime`](docs/benchmarks/gpu_aime.md) 0.5 (16 to 16); and its parallel ones (4x4; one round in each run, so this "
+        "says little): 1.1, 0.5, –." in said
     )
     commit = (read("gpu") or {})["commit"]
     monkeypatch.setattr(age, "marks", lambda: {"gpu": age.Mark(commit, 1, "The default has changed.")})
     said = " ".join(figures().split())
-    assert "in 2 of 4 comparisons, some older, on real servers. To the best" in said
-    assert "**On a real GPU.** On one H100 earlier defaults made, over" in said
+    assert "in 2 of 4 comparisons, some older, on real servers. By medians" in said
+    assert "**On a real GPU.** On one H100 earlier defaults made so many" in said

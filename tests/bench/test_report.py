@@ -45,7 +45,7 @@ def test_the_first_page_says_which_profiles_its_figures_have_and_what_prediction
     assert content is not None
     bench = next(each for each in BENCHES if each.name == "prediction")
     text = first_page([(bench, {**content, "plan": {**content["plan"], "workload": "made_up"}})])
-    assert "On the two CPU cores, with `made_up`\nalone, it was met." in text
+    assert "On the two CPU cores, with `made_up`\nalone, it was met; a first try" in text
     assert "two CPU cores, `made_up` | measured right before |" in text
     assert "The figures below and in README have the shipped profiles:" in text
 
@@ -117,6 +117,11 @@ def test_goals_that_are_missed_are_named_with_a_link() -> None:
         "so_many", "How many?", lambda content: "three", lambda content: "# One\n", goals=lambda content: goals
     )
     assert missed_goals([(bench, {})], "pages").endswith(" [so many](pages/so_many.md) (2 of 3: memory, time).")
+    assert "and miss (2 of 3: 2 of 3 on predictions and machinery):** [so" in missed_goals([(bench, {})], "pages")
+    none = replace(bench, name="quality", goals=lambda content: {"speed": False, "time": False})
+    said = missed_goals([(bench, {}), (none, {})], "pages")
+    assert "(4 of 5: all 2 beside our own loop (*lockstep*) and 2 of 3 on predictions and machinery):**" in said
+    assert said.endswith(" [quality](pages/quality.md) (2 of 2).")
     assert missed_goals([(bench, None)], "pages") == ""
     met = replace(bench, goals=lambda content: {"speed": True})
     assert missed_goals([(met, {})], "pages") == ""
@@ -124,7 +129,7 @@ def test_goals_that_are_missed_are_named_with_a_link() -> None:
 
 def test_what_the_command_can_show_is_said_of_the_repeats_that_it_makes() -> None:
     assert parse(["--rehearse-on", "sim", "--tokens", "9"]).repeats == REPEATS
-    assert f"Its {REPEATS} repeats can show the first, but" in confirm("confirm.md")
+    assert f"Its {REPEATS} repeats rarely show so small a difference" in confirm("confirm.md")
 
 
 def test_a_bench_names_the_goals_that_its_page_says_are_missed() -> None:
