@@ -22,7 +22,7 @@ from bench.gpu import section as gpu
 from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside
-from bench.report import aiming, algorithm_pages, gains, merging, overview
+from bench.report import aiming, algorithm_pages, baseline, gains, merging, overview
 from bench.report.age import any_old, mark_of, the_defaults
 from bench.report.bench import count_goals
 from bench.report.benches import BENCHES
@@ -211,7 +211,11 @@ README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
 PRESETS = ROOT / "docs" / "how-to" / "presets.md"
 BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"picture": lambda: picture("", "docs/reference/glossary.md"), "figures": figures},
-    STREAM: {"picture": lambda: picture("../../", "../reference/glossary.md"), "room": room},
+    STREAM: {
+        "picture": lambda: picture("../../", "../reference/glossary.md"),
+        "room": room,
+        "lockstep": lambda: _wrapped(baseline.beside_gepa(_result("throughput"))),
+    },
     **algorithm_pages.BLOCKS,
     PRESETS: {
         "beside": lambda: _all_wrapped(beside.beside_presets(_result("quality_others")).split("\n\n")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 
@@ -187,8 +187,13 @@ def same_way(found: Mapping[str, Rows]) -> str:
 
 def _validated(found: Mapping[str, Rows], method: str) -> str:
     """The share of its proposals that a method validated on all examples, by workload and server."""
-    parts = [_each(rows[name, method]) for rows in found.values() for name in workloads(rows, method)]
+    parts = validated(found.values(), method)
     return f"{fmean(parts):.2f} ({min(parts):.2f} to {max(parts):.2f}, by workload and server)"
+
+
+def validated(found: Iterable[Rows], method: str) -> Sequence[float]:
+    """The same as a share for each workload of each server."""
+    return [_each(rows[name, method]) for rows in found for name in workloads(rows, method)]
 
 
 def _requests(found: Mapping[str, Rows], method: str) -> str:

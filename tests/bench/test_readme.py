@@ -210,12 +210,19 @@ def test_the_tokens_to_our_lockstep_loops_score_are_told_with_the_worlds_where_t
 
 def test_our_lockstep_loop_is_told_beside_gepa_itself() -> None:
     content = throughput(most="hover")
-    assert baseline.reached(content) == ""
+    assert baseline.reached(content) == baseline.beside_gepa(content) == ""
     rows = content["rows"]
     assert isinstance(rows, list)
     rows += [row(server, "aime", "lockstep") for server in ("gpu", "api")]
     ends_with(content, "gpu", "aime", "lockstep", [[50.0, 300, 500, 0.3]])
     assert baseline.reached(content) == "6 of 8", "each of two runs is beside two of gepa's, on both servers"
+    for each in rows:
+        each["validations_per_min"] = each["proposals_per_min"] * (0.5 if each["method"] == "gepa_sync" else 0.25)
+    said = " ".join(baseline.beside_gepa(content).split())
+    assert (
+        "it made 1.00 and 1.00 times gepa's proposals a minute, validated 0.25 of them where gepa validates 0.50, and had "
+        "gepa's last score in 6 of 8 pairs of runs." in said
+    )
 
 
 def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
