@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench._lib.measured import GEPA
 from bench.durability import section as durability
 from bench.evaluations import section as evaluations
 from bench.nodes import section as nodes
@@ -29,11 +30,12 @@ MACHINERY: Sequence[Bench] = (
         scale.answer,
         scale.section,
         measures=(
-            "flowevolve/engine",
+            *GEPA,
             "flowevolve/llm",
             "flowevolve/journal",
             "flowevolve/core/pool.py",
             "bench/scale/measurements.py",
+            "bench/scale/replicas.py",
         ),
         goals=scale.goals,
     ),
@@ -62,7 +64,7 @@ MACHINERY: Sequence[Bench] = (
         "Do several runs at one server get equal parts of it?",
         sharing.answer,
         sharing.section,
-        measures=("flowevolve/gateway", "flowevolve/llm/scheduling/request_queue.py", "bench/sharing/runs.py"),
+        measures=(*GEPA, "flowevolve/gateway", "bench/scale/replicas.py", "bench/sharing/runs.py"),
         goals=sharing.goals,
     ),
     Bench(
