@@ -14,6 +14,7 @@ import asyncio
 import selectors
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
@@ -25,7 +26,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve._util import garbage
 from flowevolve._util.errors import EngineError
-from flowevolve._util.tasks import beside
+from flowevolve._util.tasks import beside, cancel_at_next_await, wait_in_any_case
 from flowevolve._util.threads import noted
 
 if TYPE_CHECKING:
@@ -143,20 +144,55 @@ async def in_thread_unless_virtual(function: Callable[[*Args], T], *args: *Args)
     return function(*args) if is_virtual() else await in_thread(function, *args)
 
 
-async def _in_thread(work: Callable[[], T], limiter: anyio.CapacityLimiter | None) -> T:
+async def _in_thread(
+    work: Callable[[], T], limiter: anyio.CapacityLimiter | None, give_up: Callable[[], None] | None = None
+) -> T:
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualClockLoop):
-        return await anyio.to_thread.run_sync(work, limiter=limiter)
+        return await _to_its_end(work, limiter, give_up)
     came_in = anyio.Event()
     # The timer is set before the work begins: in which order timers of one moment go off depends on when all were set.
     loop.call_at(loop.next_result(), came_in.set)
     loop.holds += 1
     try:
-        return await anyio.to_thread.run_sync(work, limiter=limiter)
+        return await _to_its_end(work, limiter, give_up)
     finally:
         loop.holds -= 1
-        with anyio.CancelScope(shield=True):  # otherwise the work's result would be lost
-            await came_in.wait()
+        await wait_in_any_case(came_in)  # otherwise the work's result would be lost
+
+
+async def _to_its_end(
+    work: Callable[[], T], limiter: anyio.CapacityLimiter | None, give_up: Callable[[], None] | None
+) -> T:
+    """Run work in a worker thread. anyio waits for its end if one of its scopes is cancelled; this also does if asyncio
+    cancels the task, and calls ``give_up`` then.
+    """
+    outcome, ended, loop = Future[T](), anyio.Event(), asyncio.get_running_loop()
+    try:
+        return await anyio.to_thread.run_sync(partial(_carry_out, work, outcome), limiter=limiter)
+    except asyncio.CancelledError as error:
+        if outcome.cancel():  # the work had not begun
+            raise
+        if give_up is not None and not outcome.done():
+            give_up()
+        outcome.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+        await wait_in_any_case(ended)
+        if outcome.exception() is not error:
+            cancel_at_next_await(error)
+        return outcome.result()
+
+
+def _carry_out(work: Callable[[], T], outcome: Future[T]) -> T:
+    """Do work in a thread, and note its outcome as well. It is not begun if ``outcome`` was cancelled."""
+    if not outcome.set_running_or_notify_cancel():
+        raise CancelledError
+    try:
+        result = work()
+    except BaseException as error:
+        outcome.set_exception(error)
+        raise
+    outcome.set_result(result)
+    return result
 
 
 async def in_thread_until(
@@ -177,7 +213,7 @@ async def in_thread_until(
 
     async with beside() as tasks:
         tasks.start_soon(watch)
-        result = await _in_thread(partial(function, *args), limiter)
+        result = await _in_thread(partial(function, *args), limiter, give_up)
         done = True
     await checkpoint_if_cancelled()
     return result

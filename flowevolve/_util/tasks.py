@@ -89,6 +89,27 @@ async def beside() -> AsyncGenerator[TaskGroup]:
         raise failure
 
 
+async def wait_in_any_case(event: anyio.Event) -> None:
+    """Wait for an event, whoever cancels this task meanwhile. That takes effect at the next await."""
+    cancelled: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):
+        while not event.is_set():
+            try:
+                await event.wait()
+            except asyncio.CancelledError as error:  # asyncio's own, from which no scope shields
+                cancelled = error
+    if cancelled is not None:
+        cancel_at_next_await(cancelled)
+
+
+def cancel_at_next_await(error: asyncio.CancelledError) -> None:
+    """Have this task get an error again that it caught when asyncio cancelled it, as the same cancellation."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()
+    task.cancel(*error.args)
+
+
 def first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first exception in a group that is not itself a group."""
     error: BaseException = group

@@ -168,6 +168,52 @@ def test_what_a_thread_returns_is_not_lost_if_the_task_is_cancelled_meanwhile(ki
     assert clock.run(go, clock=kind) == ["opened"]
 
 
+@pytest.mark.parametrize("kind", ["real", "virtual"])
+def test_neither_is_it_if_asyncio_cancels_the_task_even_twice(kind: clock.Clock) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        release.wait()
+        return "opened"
+
+    async def go() -> tuple[list[str], bool]:
+        opened: list[str] = []
+
+        async def open_it() -> None:
+            opened.append(await clock.in_thread(work))
+            await anyio.sleep_forever()
+
+        task = asyncio.ensure_future(open_it())
+        while not begun.is_set():
+            await anyio.lowlevel.checkpoint()
+        for _ in range(2):
+            task.cancel()
+            await anyio.lowlevel.checkpoint()
+        assert not task.done()
+        release.set()
+        await asyncio.wait([task])
+        return opened, task.cancelled()
+
+    assert clock.run(go, clock=kind) == (["opened"], True)
+
+
+def test_work_that_a_task_waits_to_begin_is_not_done_once_asyncio_has_cancelled_the_task() -> None:
+    done: list[str] = []
+
+    async def go() -> None:
+        limiter = anyio.CapacityLimiter(1)
+        async with limiter:
+            task = asyncio.ensure_future(clock.in_thread(done.append, "done", limiter=limiter))
+            await anyio.lowlevel.checkpoint()
+            task.cancel()
+            await asyncio.wait([task])
+        assert task.cancelled()
+
+    clock.run(go)
+    assert not done
+
+
 def test_what_may_not_move_a_virtual_clock_is_done_in_a_thread_only_on_a_real_one() -> None:
     async def go() -> tuple[bool, float]:
         thread = await clock.in_thread_unless_virtual(threading.current_thread)
@@ -255,6 +301,27 @@ def test_what_runs_beside_is_cancelled_with_whoever_waits_for_it() -> None:
 
     clock.run(go)
     assert ended
+
+
+def test_it_has_ended_when_asyncio_has_cancelled_whoever_waits_for_it() -> None:
+    begun, ended = threading.Event(), list[float]()
+
+    async def for_ever() -> None:
+        begun.set()
+        try:
+            for _ in count():
+                await anyio.sleep(1)
+        finally:
+            ended.append(anyio.current_time())
+
+    async def go() -> bool:
+        task = asyncio.ensure_future(clock.run_beside(for_ever, clock="virtual"))
+        await clock.in_thread(begun.wait)
+        task.cancel()
+        await asyncio.wait([task])
+        return bool(ended) and task.cancelled()
+
+    assert clock.run(go)
 
 
 def test_what_fails_beside_fails_here() -> None:
