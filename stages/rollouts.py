@@ -9,6 +9,7 @@ from functools import partial
 from math import isfinite
 
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError, last_of_the_users
+from flowevolve._util.tasks import cancelled_by_others_alone
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import LLMError, RejectedError, server_failed
@@ -131,7 +132,9 @@ class Rollouts:
         return rollout
 
     async def _checked(self, candidate: Candidate, example: Example, model: ChatModel) -> Rollout:
-        return check_rollout(await self._task.rollout(candidate.artifact, example, model), example, self._task)
+        async with cancelled_by_others_alone():
+            made = await self._task.rollout(candidate.artifact, example, model)
+        return check_rollout(made, example, self._task)
 
     @property
     def _worst(self) -> float:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint_if_cancelled
 
 T = TypeVar("T")
 
@@ -87,6 +88,26 @@ async def beside() -> AsyncGenerator[TaskGroup]:
         failure = failure or first_leaf(group)
     if failure is not None:
         raise failure
+
+
+@asynccontextmanager
+async def cancelled_by_others_alone() -> AsyncGenerator[None]:
+    """A block of somebody else's code, in which a CancelledError that nobody has asked for is an error like any other,
+    such as that of a task which the code itself has cancelled and awaits. Otherwise it would quietly end our own task.
+
+    Raises:
+        RuntimeError: instead of such a CancelledError.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        await checkpoint_if_cancelled()  # a scope that was cancelled may not have told the task yet
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("it raised CancelledError, but nobody has cancelled it").with_traceback(
+            error.__traceback__
+        ) from error
 
 
 async def wait_in_any_case(event: anyio.Event) -> None:

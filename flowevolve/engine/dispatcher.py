@@ -16,7 +16,7 @@ from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.logger import WorkedOn
-from flowevolve._util.tasks import Pulse
+from flowevolve._util.tasks import Pulse, cancelled_by_others_alone
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, Dimension, OverBudgetError
 from flowevolve.core.context import StageContext, UpdateContext
@@ -258,7 +258,7 @@ class Dispatcher:
         children = 0 if work is None else work.children
         changes = self.tickets.changes
         try:
-            async with aclosing(self._begin(stage, item)) as emissions:
+            async with cancelled_by_others_alone(), aclosing(self._begin(stage, item)) as emissions:
                 async for emit in emissions:
                     check_emission(emit, self.pool)
                     target = self._target(stage, emit)

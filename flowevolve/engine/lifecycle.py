@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import BackendRefusedError, InputError, policy_error
+from flowevolve._util.tasks import cancelled_by_others_alone
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, OverBudgetError
 from flowevolve.core.context import UpdateContext
@@ -163,7 +164,8 @@ class Lifecycle:
         """
         dispatcher = self._dispatcher
         try:
-            await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, priority=0))
+            async with cancelled_by_others_alone():
+                await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, priority=0))
         except LLMError as error:
             await dispatcher.fail(
                 BackendRefusedError(

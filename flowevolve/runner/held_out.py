@@ -12,7 +12,7 @@ from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.intervals import mean_interval
 from flowevolve._util.logger import logger
-from flowevolve._util.tasks import run_all
+from flowevolve._util.tasks import cancelled_by_others_alone, run_all
 from flowevolve._util.user_warnings import warn_user
 from flowevolve.core.calls import HELD_OUT, CallScope
 from flowevolve.core.context import ChatFunction, ScopedModel
@@ -104,7 +104,8 @@ async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: Chat
 async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> Tested:
     scope = CallScope(HELD_OUT, str(WorkPart(ItemId(candidate.id), example.id)), candidate.id, priority=0, index=0)
     try:
-        made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
+        async with cancelled_by_others_alone():
+            made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
         score = check_rollout(made, example, task).score
         value, failed = score.value, None if isfinite(score.value) else f"its score is {score.value}"
         if not isinstance(task, Measured):  # otherwise, what it measures has failed

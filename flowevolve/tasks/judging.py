@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, TaskFailedError
+from flowevolve._util.tasks import cancelled_by_others_alone
 from flowevolve._util.user_warnings import warn_user
 from flowevolve._util.waits import Wait
 from flowevolve.core.task import Example, Score
@@ -140,8 +141,9 @@ class Judge:
             TaskFailedError: as `FunctionErrors.failed`.
         """
         try:
-            with Wait(f"metric, {place}"):
-                judged = await self._judged(row, output)
+            async with cancelled_by_others_alone():
+                with Wait(f"metric, {place}"):
+                    judged = await self._judged(row, output)
         except EndedInThreadError as error:
             raise TaskFailedError(f"metric: {place}: it {error.what}; {row_in_words(example.data)}") from error.ended
         except FlowevolveError:

@@ -15,6 +15,7 @@ from typing import Any, Self
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError, reason_of
 from flowevolve._util.registry import did_you_mean
+from flowevolve._util.tasks import cancelled_by_others_alone
 from flowevolve._util.waits import Wait
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import LLMError, Message
@@ -160,8 +161,9 @@ class MetricTask:
 
         if self._program is not None:
             try:
-                with wait:
-                    output = await self._program(row, ask)
+                async with cancelled_by_others_alone():
+                    with wait:
+                        output = await self._program(row, ask)
             except (FlowevolveError, LLMError):
                 raise
             except Exception as error:  # noqa: BLE001 - a user's program may raise anything

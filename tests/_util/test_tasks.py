@@ -8,10 +8,11 @@ from contextlib import aclosing, suppress
 from functools import partial
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from flowevolve._util import clock
-from flowevolve._util.tasks import as_completed, beside, run_all
+from flowevolve._util.tasks import as_completed, beside, cancelled_by_others_alone, run_all
 
 Job = Callable[[], Awaitable[int]]
 
@@ -151,3 +152,31 @@ def test_what_fails_beside_a_block_ends_it_and_comes_out_as_it_is() -> None:
 
     with pytest.raises(ValueError, match="beside"):
         clock.run(go, clock="virtual")
+
+
+def test_a_cancellation_that_somebody_asked_for_stays_one() -> None:
+    async def wait() -> None:
+        async with cancelled_by_others_alone():
+            await anyio.sleep_forever()
+
+    async def go() -> tuple[bool, bool]:
+        task = asyncio.ensure_future(wait())
+        await anyio.lowlevel.checkpoint()
+        task.cancel()
+        await asyncio.wait([task])
+        with anyio.move_on_after(1) as scope:
+            await wait()
+        return task.cancelled(), scope.cancelled_caught
+
+    assert clock.run(go, clock="virtual") == (True, True)
+
+
+def test_one_that_comes_before_the_scope_has_told_the_task_stays_one_too() -> None:
+    async def go() -> bool:
+        with anyio.CancelScope() as scope:
+            async with cancelled_by_others_alone():
+                scope.cancel()
+                raise asyncio.CancelledError  # as anyio.from_thread.check_cancelled does in a worker thread
+        return scope.cancelled_caught
+
+    assert clock.run(go, clock="virtual")

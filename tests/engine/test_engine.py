@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from flowevolve.engine.report import RunReport
 from flowevolve.policies.staleness import Full, Guarded
 from flowevolve.policies.stopping import NoImprovement
 from tests.support.depth import examples
+from tests.support.small_runs import Small, run_small
 from tests.support.toy_algorithm import BUG, Buggy, Plan, Toy, no_llm, plans
 from tests.support.triggers import EveryCommits, Stagnation
 
@@ -255,6 +257,17 @@ def test_a_bug_in_a_stage_is_told_with_its_place_and_noted_as_a_failure() -> Non
 
     clock.run(go, clock="virtual")
     assert events[-1].kind == "run.stop"
+
+
+async def cancelled_entry(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    raise asyncio.CancelledError
+    yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+
+def test_a_stage_that_raises_cancelled_error_though_nobody_cancelled_it_is_a_bug_too() -> None:
+    """Its worker would be gone without a word, and what it worked on would never end."""
+    with pytest.raises(EngineError, match=r"^stage 'entry' .*: it raised CancelledError, but nobody .*\.py, line \d+"):
+        run_small(Small(cancelled_entry))
 
 
 def test_graphs_that_make_no_sense_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 
 import anyio
@@ -30,6 +31,8 @@ class Repeating:
     async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
         if artifact["prompt"] == "broken":
             raise ZeroDivisionError("no rows")
+        if artifact["prompt"] == "cancels":
+            raise asyncio.CancelledError
         reply = await llm([Message("user", artifact["prompt"])])
         return Rollout(example.id, reply, Score(1.0, "", passed=True))
 
@@ -111,3 +114,10 @@ def test_a_task_that_fails_each_time_ends_the_run_in_another_try_too() -> None:
     assert len(trying.got) == FAILURES_BEFORE_GIVING_UP - 1
     assert isinstance(error, fe.TaskFailedError)
     assert "no rows" in str(error)
+
+
+def test_a_task_that_raises_cancelled_error_though_nobody_cancelled_it_has_failed_like_any_other() -> None:
+    trying, _, error, _ = tried("cancels", times=1)
+    assert error is None
+    assert [rollout.score.value for rollout in trying.got] == [0.0] * 2
+    assert "it raised CancelledError, but nobody has cancelled it" in trying.got[0].score.feedback

@@ -36,5 +36,12 @@ def rolled(task: MetricTask, number: int = 0) -> tuple[Rollout, Echo]:
     return asyncio.run(task.rollout(task.seed(), task.data.train[number], llm)), llm
 
 
+async def awaits_what_it_cancelled() -> None:
+    """What a library may do that gives up something and forgets that it awaits it."""
+    given_up = asyncio.get_running_loop().create_future()
+    given_up.cancel()
+    await given_up
+
+
 def fails(row: GivenRow, output: str) -> bool:
     return bool(1 // (len(output) - len(output)))

@@ -24,7 +24,7 @@ from flowevolve.tasks import blocking
 from flowevolve.tasks.judging import Metric, OnError
 from flowevolve.tasks.metric import Ask, MetricTask
 from flowevolve.tasks.rows import GivenRow
-from tests.support.metric_tasks import MORE, ROWS, Echo, exact, fails, rolled
+from tests.support.metric_tasks import MORE, ROWS, Echo, awaits_what_it_cancelled, exact, fails, rolled
 
 
 def test_values_of_other_libraries_become_plain_data_and_the_metric_gets_them_as_they_are() -> None:
@@ -63,6 +63,34 @@ def test_what_a_metric_may_return(returned: object, value: float, feedback: str,
     score = rolled(task)[0].score
     assert score.value == value
     assert score.feedback.startswith(feedback)
+
+
+async def cancels(row: GivenRow, output: str) -> float:
+    await awaits_what_it_cancelled()
+    return 1.0
+
+
+def cancels_in_a_thread(row: GivenRow, output: str) -> float:
+    raise asyncio.CancelledError
+
+
+async def program_that_cancels(row: GivenRow, ask: Ask) -> str:
+    await awaits_what_it_cancelled()
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("metric", MetricTask("p", ROWS, cancels)),
+        ("metric", MetricTask("p", ROWS, cancels_in_a_thread)),
+        ("program", MetricTask("p", ROWS, exact, program=program_that_cancels)),
+    ],
+)
+def test_a_cancellation_that_nobody_asked_for_is_an_error_like_any_other(name: str, task: MetricTask) -> None:
+    said = rf"^{name}: train row \d: RuntimeError: it raised CancelledError, but nobody .* \(.*metric.*\.py:\d+\)"
+    with pytest.raises(fe.TaskFailedError, match=said):
+        rolled(task)
 
 
 def test_a_metric_that_ends_the_process_is_named_with_the_row() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from flowevolve._util.errors import FlowevolveError, described
+from flowevolve._util.tasks import cancelled_by_others_alone
 from flowevolve.core.model import LLMError, ServerError
 
 T = TypeVar("T")
@@ -19,7 +20,8 @@ async def within_protocol(call: Awaitable[object], kind: type[T]) -> T:
             task's nor the request's, and so does a return value of another type.
     """
     try:
-        reply = await call
+        async with cancelled_by_others_alone():
+            reply = await call
     except (LLMError, FlowevolveError):
         raise
     except Exception as error:  # a plug-in, and what it uses, may raise anything

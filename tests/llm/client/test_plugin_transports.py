@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from typing import Any
 
 import pytest
@@ -25,13 +26,19 @@ class Faulty(Scripted):
         if not self.faults:
             return reply
         fault = self.faults.pop(0)
-        if isinstance(fault, Exception):
+        if isinstance(fault, BaseException):
             raise fault
         return fault
 
 
 async def test_what_its_own_code_raises_is_repeated_as_a_server_error_is() -> None:
     rig = Rig(Faulty(KeyError("choices")))
+    assert (await rig.ask()).text == "fine"
+    assert rig.records[0].attempts == 2
+
+
+async def test_neither_does_its_own_cancelled_error_end_the_call() -> None:
+    rig = Rig(Faulty(CancelledError()))
     assert (await rig.ask()).text == "fine"
     assert rig.records[0].attempts == 2
 
