@@ -295,7 +295,9 @@ class Algorithm(Generic[ConfigT_co]):
         return pool.version - item.version
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """Emissions to start from, each naming its stage."""
+        """Emissions to start from, each naming its stage. An `LLMError`, `Discard` or `NotYet` that it raises ends the
+        run.
+        """
         for emission in NO_EMISSIONS:
             yield emission
 

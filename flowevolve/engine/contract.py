@@ -7,19 +7,30 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, described
+from flowevolve._util.errors import (
+    BackendRefusedError,
+    EngineError,
+    FlowevolveError,
+    InputError,
+    StageError,
+    described,
+    one_line,
+)
 from flowevolve._util.logger import logger
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_body import check_readable
 from flowevolve.core.fresh_score import FreshScore
-from flowevolve.core.graph import Emit, Graph
+from flowevolve.core.graph import Discard, Emit, Graph, NotYet
 from flowevolve.core.item import Item
 from flowevolve.core.logged_changes import LoggedChange, logged_change
+from flowevolve.core.model import LLMError
 from flowevolve.core.policies import FlowBound
 from flowevolve.core.pool import Candidate, Change, Pool
 
 Mode = Literal["stream", "sync"]
+INIT = "init"
+"""The name of the work of `Algorithm.init`, as of a stage."""
 
 
 def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
@@ -154,6 +165,19 @@ def found_by(algorithm: Algorithm, failure: FlowevolveError | None) -> Found:
             raise algorithm_error(algorithm, error) from error
         logger().warning("algorithm.no_best", algorithm=algorithm.name, why=described(error))
         return Found()
+
+
+def init_error(algorithm: Algorithm, raised: Discard | NotYet | LLMError) -> FlowevolveError:
+    """The error with which a run fails after init ended with something that only ends the work on an item elsewhere:
+    a run can't do without the rest of init.
+    """
+    if isinstance(raised, LLMError):
+        return BackendRefusedError(
+            f"algorithm {algorithm.name!r}: init() did not get a reply that it needs: {one_line(raised)}"
+        )
+    failure = EngineError(f"{described(raised)}: only a stage may raise this; raise an error that says what is wrong")
+    failure.__cause__ = raised
+    return failure
 
 
 def stage_error(algorithm: Algorithm, stage: str, item: Item[object], error: Exception) -> StageError:

@@ -43,7 +43,7 @@ from flowevolve.core.policies import Decision, Departure, FlowFacts, StalenessPo
 from flowevolve.core.pool import Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED
 from flowevolve.core.templates import Templates
-from flowevolve.engine.contract import check_emission, check_generator, check_target, stage_error
+from flowevolve.engine.contract import INIT, check_emission, check_generator, check_target, init_error, stage_error
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
@@ -265,23 +265,30 @@ class Dispatcher:
                     if work is None or not work.handed_on(target, emit.payload):
                         await send(target, self.emitted(stage.name, target, item, emit, children))
                         children += 1
-        except Discard as discard:
-            return "discarded", discard.reason
+        except (Discard, NotYet, LLMError) as raised:
+            return await self._given_up(stage, item, raised, changes)
         except Exhausted:
             self.tickets.out_of_work = True
             self.stopping.stop(EXHAUSTED)
-        except NotYet:
-            if isinstance(item.payload, Ticket):
-                return self._not_yet(item.payload, changes)
-            await self.fail_by(stage.name, item, EngineError("NotYet was raised for work under way; raise Discard"))
-        except LLMError as error:
-            return "discarded", f"{NO_REPLY} {error}"
         except OverBudgetError as error:
             await self._over_budget(error)
             return "discarded", str(error)
         except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the stage, in whatever form
             await self.fail_by(stage.name, item, error)
         return "consumed", ""
+
+    async def _given_up(
+        self, stage: AnyStage, item: Item[object], raised: Discard | NotYet | LLMError, changes: int
+    ) -> tuple[Outcome, str]:
+        if stage.name == INIT:
+            await self.fail_by(INIT, item, init_error(self._algorithm, raised))
+        if isinstance(raised, Discard):
+            return "discarded", raised.reason
+        if isinstance(raised, LLMError):
+            return "discarded", f"{NO_REPLY} {raised}"
+        if not isinstance(item.payload, Ticket) or stage.name not in self.graph.positions:
+            await self.fail_by(stage.name, item, EngineError("NotYet was raised for work under way; raise Discard"))
+        return self._not_yet(item.payload, changes)
 
     async def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more: it would only spend the rest of the budget on smaller work that leads nowhere."""

@@ -26,7 +26,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED, TIME
-from flowevolve.engine.contract import best_of
+from flowevolve.engine.contract import INIT, best_of
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.recovery.recovery import FIT, History, recover
@@ -134,7 +134,7 @@ class Lifecycle:
             if self._allocation is not None and isinstance(self._executor, Stream):
                 for stage, workers in before.workers.items():
                     self._executor.set_workers(stage, workers)
-        init = None if before is None else before.phases.get("init")
+        init = None if before is None else before.phases.get(INIT)
         if init is None or not init.ended:
             await self._begin(init)
         finish = None if before is None else before.phases.get("finish")
@@ -152,9 +152,9 @@ class Lifecycle:
         dispatcher = self._dispatcher
         if self._start is not None:
             dispatcher.flows.number_from(self._start.flows)
-            dispatcher.end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
+            dispatcher.end_phase(INIT, await self._phase(INIT, partial(_adopt, self._start), before))
         else:
-            await self._fit(await self._phase("init", self._algorithm.init, before))
+            await self._fit(await self._phase(INIT, self._algorithm.init, before))
 
     async def _fit(self, ticket: Item[Ticket]) -> None:
         """Run fit and end the phase.
@@ -181,7 +181,7 @@ class Lifecycle:
             )
         except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the algorithm, in whatever form
             await dispatcher.fail_by(FIT, ticket, error)
-        dispatcher.end_phase("init", ticket, stage=FIT)
+        dispatcher.end_phase(INIT, ticket, stage=FIT)
 
     async def _finish(self) -> None:
         """Run finish, unless no flow was opened since it last ran."""
