@@ -20,7 +20,8 @@ from flowevolve.tasks.rollout_checks import check_rollout
 
 FAILURES_BEFORE_GIVING_UP = 10
 """If the task's own code fails this often without ever having worked, the task is broken, and the run ends with an
-error.
+error; but not if it has failed for a single candidate that was made from another, with which it may have worked before
+the run was resumed.
 """
 
 
@@ -49,6 +50,8 @@ class Rollouts:
         }
         self._worked = False
         self._failures = 0
+        self._failed_for: set[str] = set()
+        """The ids of the candidates for which it has failed."""
 
     async def run(
         self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext
@@ -125,9 +128,9 @@ class Rollouts:
             rollout = self._failed(example, reason, context, UnansweredRollout if unanswered else Rollout)
         except Exception as error:  # noqa: BLE001 - a user's task code may raise anything; it must not end the run
             rollout = self._failed(example, f"the task failed with {type(error).__name__}: {error}", context)
-            self._count_failure(error)
+            self._count_failure(error, candidate)
         else:
-            rollout = self._ranked(rollout, context)
+            rollout = self._ranked(rollout, candidate, context)
         context.spend(Cost(rollouts=1))
         return rollout
 
@@ -140,7 +143,7 @@ class Rollouts:
     def _worst(self) -> float:
         return 0.0 if self._measured is None else self._measured.worst
 
-    def _ranked(self, rollout: Rollout, context: StageContext) -> Rollout:
+    def _ranked(self, rollout: Rollout, candidate: Candidate, context: StageContext) -> Rollout:
         """The rollout, turned into a failed one if its score is infinite or not a number, because such scores can't be
         ranked.
         """
@@ -153,7 +156,7 @@ class Rollouts:
         reason = f"its score is {score.value}"
         context.log("rollout.failed", example=rollout.example_id, reason=reason)
         if self._measured is None:  # otherwise the measured program may be at fault, not the task
-            self._count_failure(ValueError(reason))
+            self._count_failure(ValueError(reason), candidate)
         ranked = replace(score, value=self._worst, passed=False, failure=score.failure or reason)
         return replace(rollout, score=ranked)
 
@@ -161,9 +164,11 @@ class Rollouts:
         context.log("rollout.failed", example=example.id, reason=reason)
         return kind(example.id, "", Score(self._worst, reason, passed=False, failure=reason))
 
-    def _count_failure(self, error: Exception) -> None:
+    def _count_failure(self, error: Exception, candidate: Candidate) -> None:
         self._failures += 1
-        if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
+        self._failed_for.add(candidate.id)
+        candidate_to_blame = bool(candidate.parents) and len(self._failed_for) == 1
+        if not self._worked and not candidate_to_blame and self._failures >= FAILURES_BEFORE_GIVING_UP:
             last = error.__traceback__
             while last is not None and last.tb_next is not None:
                 last = last.tb_next

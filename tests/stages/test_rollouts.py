@@ -43,9 +43,9 @@ class Trying(fe.Algorithm):
     name = "trying"
     roles = ("task",)
 
-    def __init__(self, says: str, split: str, times: int) -> None:
+    def __init__(self, says: str, split: str, times: int, parents: tuple[str, ...] = ()) -> None:
         self.rollouts = Rollouts(Repeating())
-        self.says, self.split, self.times = says, split, times
+        self.says, self.split, self.times, self.parents = says, split, times, parents
         self.got: list[Rollout] = []
 
     def graph(self) -> fe.Graph:
@@ -53,7 +53,7 @@ class Trying(fe.Algorithm):
         return fe.Graph(stages, entry="select")
 
     async def init(self, context: fe.UpdateContext) -> AsyncGenerator[fe.Emit]:
-        candidate = fe.Candidate("c", fe.Artifact({"prompt": self.says}))
+        candidate = fe.Candidate("c", fe.Artifact({"prompt": self.says}), self.parents)
         name = f"{self.split[0]}0"
         self.got += await self.rollouts.run(candidate, [name], self.split, context)
         for number in range(self.times):
@@ -81,9 +81,13 @@ class Refusing(Echo):
 
 
 def tried(
-    says: str = "good", split: str = "train", times: int = 2, backend: Echo | None = None
+    says: str = "good",
+    split: str = "train",
+    times: int = 2,
+    backend: Echo | None = None,
+    parents: tuple[str, ...] = (),
 ) -> tuple[Trying, fe.Cost, fe.FlowevolveError | None, list[Fact]]:
-    trying = Trying(says, split, times)
+    trying = Trying(says, split, times, parents)
     role = Model(backend or Echo(), "echo")
     report, facts = evolve(trying, roles=lambda: {"task": role})
     return trying, report.spent, report.error, facts
@@ -121,3 +125,10 @@ def test_a_task_that_raises_cancelled_error_though_nobody_cancelled_it_has_faile
     assert error is None
     assert [rollout.score.value for rollout in trying.got] == [0.0] * 2
     assert "it raised CancelledError, but nobody has cancelled it" in trying.got[0].score.feedback
+
+
+def test_a_task_that_fails_for_one_edited_candidate_alone_ends_no_run() -> None:
+    """A run that goes on may begin with a candidate that breaks the task, after others that did not."""
+    trying, _, error, _ = tried("broken", times=FAILURES_BEFORE_GIVING_UP, parents=("seed",))
+    assert error is None
+    assert len(trying.got) == FAILURES_BEFORE_GIVING_UP + 1
