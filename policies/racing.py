@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Race
+from flowevolve.tasks.rollout_checks import MARGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _check_ceiling(ceiling: float) -> None:
 
 def _check_scores(race: Race, ceiling: float) -> None:
     highest = max(*race.scores.values(), *race.standing.incumbent.values())
-    if highest > ceiling:
+    if highest > ceiling + MARGIN:
         raise InputError(
             f"racing.ceiling is {ceiling:g}, but there is a score of {highest:g}. Set it to the highest score there "
             "can be (inf where there is none)"

@@ -15,6 +15,7 @@ from flowevolve.policies.acceptance import Everything, Front, Improvement
 from flowevolve.policies.racing import Bound, Confidence, Prefix
 from flowevolve.runner.registries import RACING
 from flowevolve.stages.evaluate import beats
+from flowevolve.tasks.rollout_checks import MARGIN
 
 IDS = tuple(f"e{n}" for n in range(8))
 grades = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=8, max_size=8)
@@ -89,6 +90,14 @@ def test_a_score_above_the_ceiling_is_named_with_the_setting(policy: type[Bound 
         with pytest.raises(InputError, match=r"racing\.ceiling is 1, but there is a score of 40"):
             policy().hopeless(facts)
         assert (policy(ceiling=math.inf).hopeless(facts) is None) == (policy is Bound or facts.scores["e0"] > 0)
+
+
+@pytest.mark.parametrize("policy", [Bound, Prefix])
+def test_a_score_that_only_rounding_put_above_the_ceiling_is_taken(policy: type[Bound | Prefix]) -> None:
+    """Tasks and metrics may give such scores."""
+    assert policy().hopeless(race({"e0": 1.0 + MARGIN / 2}, [0.0] * 8, 1)) is None
+    stopped = policy().hopeless(race({"e0": 0.5}, [1.0 + MARGIN / 2] * 8, 1)) is not None
+    assert stopped == (policy is Bound)  # nothing beats such an incumbent's prefix, so it decides nothing
 
 
 @pytest.mark.parametrize(
