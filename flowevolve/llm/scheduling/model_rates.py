@@ -69,13 +69,14 @@ class Bucket:
 
 @dataclass(slots=True)
 class SentRequest:
-    """A sent request: its time, its estimated tokens, the refusals it allowed (at most `TOLERATED`), and the totals of
-    requests and tokens sent up to it.
+    """A sent request: its time, its estimated tokens, the refusals it allowed (at most `TOLERATED`), the number of
+    storms before it, and the totals of requests and tokens sent up to it.
     """
 
     at: float
     tokens: float
     tolerated: float
+    storms: int
     requests_taken: float
     tokens_taken: float
 
@@ -158,15 +159,20 @@ class ModelRates:
         tolerated = min(TOLERATED, MOST_TOLERATED - self._tolerance)
         self._tolerance += tolerated
         self._take("requests", 1.0)
+        if self._adaptive is not None:
+            self._adaptive.take(1.0)
         if tokens:
             self._take("tokens", tokens)
         if self._first_sent == inf:
             self._first_sent = now
-        return SentRequest(now, tokens, tolerated, self._taken["requests"], self._taken["tokens"])
+        return SentRequest(now, tokens, tolerated, self.storms, self._taken["requests"], self._taken["tokens"])
 
     def give_back(self, sent: SentRequest) -> None:
         """Take back a request that was not sent after all."""
-        self._tolerance = max(0.0, self._tolerance - sent.tolerated)
+        if sent.storms == self.storms:  # a storm since then has set both anew
+            self._tolerance = max(0.0, self._tolerance - sent.tolerated)
+            if self._adaptive is not None:
+                self._adaptive.take(-1.0)
         self._take("requests", -1.0)
         self._take("tokens", -sent.tokens)
 
@@ -244,10 +250,8 @@ class ModelRates:
         return sum(at > now - seconds for at in self._answers) / seconds
 
     def _take(self, kind: LimitKind, amount: float) -> None:
-        """Take an amount from all buckets of a kind; a negative one is given back."""
+        """Take an amount from all buckets of a kind but the adaptive one; a negative one is given back."""
         self._taken[kind] += amount
         for buckets in (self.configured, self.learnt):
             if kind in buckets:
                 buckets[kind].take(amount)
-        if kind == "requests" and self._adaptive is not None:
-            self._adaptive.take(amount)

@@ -228,3 +228,25 @@ def test_requests_that_were_not_sent_cost_nothing_of_what_earlier_ones_allowed()
         rates.give_back(sent)
     refusals = [rates.refused(rates.take(1.0, 0.0), 1.0, None) for _ in range(int(MOST_TOLERATED))]
     assert not any(refusals), "as many are bearable as without those that were not sent"
+
+
+def slowed() -> ModelRates:
+    """Rates that storms have cut as far as they can be cut."""
+    rates = ModelRates()
+    for hour in range(20):
+        while not rates.refused(rates.take(3600.0 * hour, 0.0), 3600.0 * hour + 1, None):
+            pass
+    return rates
+
+
+def test_requests_counted_before_a_storm_and_not_sent_cost_nothing_of_what_is_allowed_after_it() -> None:
+    """As those that waited for a slot when it began, and now wait again. They count against the new rate only then."""
+    rates, now = slowed(), 3600.0 * 20
+    first, *waiting = [rates.take(now, 0.0) for _ in range(12)]
+    while not rates.refused(first, now, None):
+        pass
+    for sent in waiting:
+        rates.give_back(sent)
+    sent, after = send(rates, now)
+    assert after - now == pytest.approx(1 / LEAST_RATE)
+    assert not rates.refused(sent, after + 1, None), "a single one may be chance"
