@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import isfinite, nan
+from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import FlowevolveError
+from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.intervals import mean_interval
 from flowevolve._util.logger import logger
 from flowevolve._util.tasks import cancelled_by_others_alone, run_all
@@ -22,9 +23,11 @@ from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Example, Measured, Task
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History
+from flowevolve.journal.run_directory import read_result
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.runner.interrupts import cut_off_alone
 from flowevolve.runner.result_parts import HeldOut
+from flowevolve.tasks.identity import identity_of_test
 from flowevolve.tasks.rollout_checks import check_rollout
 
 
@@ -44,10 +47,20 @@ async def hold_out_or_leave(
     return None
 
 
-async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None) -> HeldOut:
+async def hold_out(
+    task: Task,
+    seed: Candidate,
+    best: Candidate,
+    client: LLMClient,
+    history: History | None,
+    earlier: HeldOut | None = None,
+) -> HeldOut:
     """Score seed and best on the test split. Calls that were answered before the run was interrupted are not made
-    again.
+    again. If ``earlier`` is of the same test and nothing failed in it, it is returned.
     """
+    tested = identity_of_test(task, [seed.artifact, best.artifact])
+    if earlier is not None and tested is not None and earlier.tested == tested and not earlier.failed:
+        return earlier
     candidates = [seed] if best.id == seed.id else [seed, best]
     recorded_replies = RecordedReplies()
     if history is not None:
@@ -58,7 +71,17 @@ async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClie
     of_seed, of_best = scores[0], scores[-1]
     gains = [after - before for before, after in zip(of_seed, of_best, strict=True)]
     failed = sum(each.failed for of_candidate in found for each in of_candidate)
-    return HeldOut(len(of_seed), fmean(of_seed), fmean(of_best), mean_interval(of_best), mean_interval(gains), failed)
+    intervals = mean_interval(of_best), mean_interval(gains)
+    return HeldOut(len(of_seed), fmean(of_seed), fmean(of_best), *intervals, failed, tested)
+
+
+def earlier_test(directory: Path) -> HeldOut | None:
+    """What the test at the end of a run came to, according to its result; None if it has no result, or no test."""
+    try:
+        table = read_result(directory).get("held_out")
+    except InputError:
+        return None
+    return HeldOut.read(table) if isinstance(table, dict) else None
 
 
 def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFunction:

@@ -25,6 +25,7 @@ from flowevolve.runner.assemble import make_algorithm, make_staleness, make_task
 from flowevolve.runner.backend_checks import check_backend, check_keys, check_names, check_open_files
 from flowevolve.runner.clients import OpenRoles
 from flowevolve.runner.llm import make_roles, open_roles
+from flowevolve.runner.result_parts import HeldOut
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.other_seed import with_seed
 
@@ -58,6 +59,8 @@ class Plan:
     """Opens the roles."""
     trust: ScoreTrust | None = None
     """Whether programs could forge their scores, as an interrupted run found; None if the run is to find out."""
+    held_out: HeldOut | None = None
+    """What the test at the end of the run came to, if it has ended before and is resumed."""
 
 
 def make_plan(

@@ -126,6 +126,8 @@ class HeldOut:
     """How many rollouts of seed and best failed, as logged. Those without a score count as 0, or as a measured task's
     worst.
     """
+    tested: str | None = None
+    """A digest of what was tested, on what and with which metric (`flowevolve.tasks.identity.identity_of_test`)."""
 
     def to_json(self) -> dict[str, object]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -134,7 +136,13 @@ class HeldOut:
     def read(cls, table: Table) -> Self:
         best, gain = read_interval(table.get("best_interval")), read_interval(table.get("gain_interval"))
         return cls(
-            table["examples"], table["seed_score"], table["best_score"], best, gain, failed=table.get("failed", 0)
+            table["examples"],
+            table["seed_score"],
+            table["best_score"],
+            best,
+            gain,
+            failed=table.get("failed", 0),
+            tested=table.get("tested"),
         )
 
 

@@ -41,6 +41,7 @@ from flowevolve.journal.reading import CONFIG, RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.ended_runs import NamesSetting, advice, check_room, on_command_line
+from flowevolve.runner.held_out import earlier_test
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume_checks import check_compatible, check_given, check_parts, check_task
@@ -142,7 +143,8 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             if wanted.budget != before.config.budget:
                 await in_thread_unless_virtual(partial(check_room, wanted.budget), directory, request.names)
         alike = _measuring_alike(wanted, before.start)
-        planned = replace(request.plan(alike, request.given), trust=earlier_trust(before.start))
+        made = request.plan(alike, request.given)
+        planned = replace(made, trust=earlier_trust(before.start), held_out=earlier_test(directory))
         check_task(directory, before.start, planned)
         new_functions = check_parts(directory, before.start, planned, request.note)
         table = wanted.model_dump(mode="json")

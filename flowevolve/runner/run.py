@@ -222,7 +222,8 @@ class _Opened:
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:
             # A run with a directory can be resumed, and so can its test.
-            score = hold_out if self.keeping is not None else hold_out_or_leave
+            kept = self.keeping is not None
+            score = partial(hold_out, earlier=self.plan.held_out) if kept else hold_out_or_leave
             held_out = await score(self.plan.task, seed, best, client, history)
         result = Result(
             algorithm=algorithm.name,

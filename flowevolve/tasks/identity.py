@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from flowevolve._util.digests import modules_digest, text_digest
 from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import RunStarted
 from flowevolve.core.task import Example, Task
 
@@ -46,6 +47,17 @@ def identity(task: Task, algorithm: type[Algorithm] | None = None) -> RunStarted
             **({} if of_algorithm is None else {"algorithm": of_algorithm}),
         },
     )
+
+
+def identity_of_test(task: Task, artifacts: Sequence[Artifact]) -> str | None:
+    """A digest of the test examples, the artifacts that are run on them, and the parts that decide their scores; None
+    if the task does not name a metric among its parts.
+    """
+    parts = task.digests() if isinstance(task, Digested) else {}
+    if "metric" not in parts:
+        return None
+    of_parts = (f"{name} {parts[name]}" for name in sorted(parts))
+    return text_digest([*(artifact.id for artifact in artifacts), *map(_line, task.data.test), *of_parts])
 
 
 def difference(before: RunStarted, task: Task) -> str | None:

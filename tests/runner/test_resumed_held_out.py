@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from flowevolve._util import clock
 from flowevolve._util.errors import BackendRefusedError
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.runner.result import Result
+from flowevolve.runner.result_parts import HeldOut
 from flowevolve.tasks.house_style import house_style_task
+from flowevolve.tasks.judging import Metric
 from tests.support.resuming import config, resume, run
 
 
@@ -58,3 +61,51 @@ def test_a_run_whose_held_out_test_failed_writes_no_result_and_goes_on_with_the_
         stages = [call.stage for call in recorded.calls()]
     assert "held_out" not in stages[: result.llm.requests]
     assert set(stages[result.llm.requests :]) == {"held_out"}
+
+
+SCORED: list[str] = []
+"""The questions of the rows that a metric has scored."""
+TRAIN = [{"question": f"q{n}", "answer": f"a{n}"} for n in range(8)]
+TEST = [{"question": f"t{n}", "answer": f"a{n}"} for n in range(4)]
+
+
+def half(row: dict[str, str], output: str) -> float:
+    SCORED.append(row["question"])
+    return 0.5
+
+
+def quarter(row: dict[str, str], output: str) -> float:
+    SCORED.append(row["question"])
+    return 0.25
+
+
+def evolve(out: Path, metric: Metric[dict[str, str]], test: Sequence[dict[str, str]]) -> tuple[HeldOut | None, int]:
+    """What the test came to, and how many of its rows the metric has scored."""
+    SCORED.clear()
+    result = fe.optimize(
+        prompt="Answer.",
+        train=TRAIN,
+        test=test,
+        metric=metric,
+        input="{question}",
+        llm="simulated",
+        clock="virtual",
+        budget=fe.Budget(rollouts=30),
+        out=out,
+        resume=True,
+        progress=False,
+    )
+    return result.held_out, sum(question.startswith("t") for question in SCORED)
+
+
+def test_a_test_that_was_made_is_not_made_again_unless_its_rows_or_the_metric_have_changed(tmp_path: Path) -> None:
+    first, scored = evolve(tmp_path, half, TEST)
+    assert first is not None
+    assert scored >= len(TEST)
+    assert evolve(tmp_path, half, TEST) == (first, 0)
+    with_others, scored = evolve(tmp_path, half, TEST[:3])
+    assert with_others is not None
+    assert (with_others.examples, scored >= 3) == (3, True)
+    changed, scored = evolve(tmp_path, quarter, TEST[:3])
+    assert changed is not None
+    assert (changed.best_score, scored >= 3) == (0.25, True)
