@@ -1,5 +1,5 @@
-"""What the engine requires of an algorithm's own code: checks of what its stages and archives return, and the errors
-for what they may not return.
+"""What the engine requires of code that is not its own: checks of what an algorithm, its stages and archives, and an
+allocation policy return, and the errors for what they may not return.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from flowevolve._util.errors import (
     StageError,
     described,
     one_line,
+    policy_error,
 )
 from flowevolve._util.logger import logger
 from flowevolve.core.algorithm import Algorithm
@@ -25,7 +26,7 @@ from flowevolve.core.graph import Discard, Emit, Graph, NotYet
 from flowevolve.core.item import Item
 from flowevolve.core.logged_changes import LoggedChange, logged_change
 from flowevolve.core.model import LLMError
-from flowevolve.core.policies import FlowBound
+from flowevolve.core.policies import Allocation, FlowBound, Resize, Workload
 from flowevolve.core.pool import Candidate, Change, Pool
 
 Mode = Literal["stream", "sync"]
@@ -139,6 +140,30 @@ def _fresh_score_of(algorithm: Algorithm) -> FreshScore | None:
     if fresh is None or isinstance(fresh, FreshScore):
         return fresh
     raise EngineError(f"fresh_score() returned a {type(fresh).__name__}; return a FreshScore, or None")
+
+
+def resizes_of(policy: Allocation, load: Workload) -> Sequence[Resize]:
+    """What an allocation policy decides on.
+
+    Raises:
+        EngineError: if it raises an error, returns anything but a list of changes, or changes a stage that it may not.
+    """
+    try:
+        resizes: object = policy.decide(load)
+    except Exception as error:
+        raise policy_error("allocation", policy, error) from error
+    name = f"allocation policy {type(policy).__name__}"
+    if not isinstance(resizes, Sequence):
+        raise EngineError(f"{name} returned {resizes!r:.80}; return a list of Resize")
+    settable = [stage.name for stage in load.stages]
+    found = []
+    for each in resizes:
+        if not isinstance(each, Resize):
+            raise EngineError(f"{name} returned {each!r:.80} in its list; return a list of Resize")
+        if each.stage not in settable:
+            raise EngineError(f"{name} changes the workers of {each.stage!r}; it may change those of {settable}")
+        found.append(each)
+    return found
 
 
 class Found(NamedTuple):

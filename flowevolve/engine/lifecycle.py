@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import BackendRefusedError, InputError, policy_error
+from flowevolve._util.errors import BackendRefusedError, InputError
 from flowevolve._util.tasks import cancelled_by_others_alone
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, OverBudgetError
@@ -26,7 +26,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED, TIME
-from flowevolve.engine.contract import INIT, best_of
+from flowevolve.engine.contract import INIT, best_of, resizes_of
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.recovery.recovery import FIT, History, recover
@@ -293,11 +293,7 @@ class Lifecycle:
             load = stream.load(policy.interval_seconds)
             if not self._evolving or self._dispatcher.pause.new_flows:
                 continue
-            try:
-                changes = policy.decide(load)
-            except Exception as error:
-                raise policy_error("allocation", policy, error) from error
-            for change in changes:
+            for change in resizes_of(policy, load):
                 if stream.resize(change.stage, change.by):
                     workers = stream.workers(change.stage)
                     self._dispatcher.log(AllocationChanged(change.stage, change.by, workers, change.reason))

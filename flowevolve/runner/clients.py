@@ -23,7 +23,7 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.traffic import Traffic
-from flowevolve.llm.scheduling.admission import Admission, LoadSummary, run_admission_control
+from flowevolve.llm.scheduling.admission import Admission, LoadSummary, first_limit, run_admission_control
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.admission import Fixed
 from flowevolve.runner.assemble import make_admission, make_order
@@ -106,7 +106,7 @@ async def open_clients(
         open_server(config, path, servers) as server,
         opening(config, server.serve(roles), server.ours, log) as models,
     ):
-        scheduler = Scheduler(admission.first(config.llm.concurrency), order)
+        scheduler = Scheduler(first_limit(admission, config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
         attribution, replies = Attribution(models), RoleReplyCounter()
         all_observers = [*observers, attribution.call, replies.call]

@@ -97,7 +97,7 @@ class Admission(Protocol):
     """A policy for how many requests may be in flight. It may keep state from earlier samples of the same run."""
 
     def first(self, most: int) -> int:
-        """The limit to begin with, at most ``most``."""
+        """The limit to begin with, which is clipped to between 1 and ``most``."""
         ...
 
     def decide(self, load: LoadSample) -> LimitDecision:
@@ -149,6 +149,21 @@ def growth(before: float | None, now: float | None) -> float:
     return now if before is None or now < before else now - before
 
 
+def first_limit(policy: Admission, most: int) -> int:
+    """The limit that a policy begins with.
+
+    Raises:
+        EngineError: if the policy raised an error, or returned anything but a whole number.
+    """
+    try:
+        first: object = policy.first(most)
+    except Exception as error:
+        raise policy_error("admission", policy, error) from error
+    if isinstance(first, int):
+        return _clipped(first, most)
+    raise EngineError(f"admission policy {type(policy).__name__} begins with {first!r:.80}; return a whole number")
+
+
 async def run_admission_control(
     scheduler: Scheduler,
     policy: Admission,
@@ -165,7 +180,7 @@ async def run_admission_control(
     Logs the server's load as ``server.load`` and each change of the limit as ``admission.changed``.
 
     Raises:
-        EngineError: if the policy raised an error, or returned anything but a decision.
+        EngineError: if the policy raised an error, or returned anything but a decision on a whole number.
     """
     while True:
         await anyio.sleep(interval_seconds)
@@ -189,7 +204,7 @@ async def run_admission_control(
             seen.seconds_per_token,
         )
         verdict = _decided(policy, load)
-        limit = max(1, min(verdict.limit, most))
+        limit = _clipped(verdict.limit, most)
         if limit != stats.limit:
             scheduler.limit = limit
             log(_change(load, limit, verdict.reason))
@@ -200,9 +215,16 @@ def _decided(policy: Admission, load: LoadSample) -> LimitDecision:
         verdict: object = policy.decide(load)
     except Exception as error:
         raise policy_error("admission", policy, error) from error
-    if isinstance(verdict, LimitDecision):
+    if isinstance(verdict, LimitDecision) and isinstance(verdict.limit, int):
         return verdict
-    raise EngineError(f"admission policy {type(policy).__name__} returned {verdict!r:.80}; return a LimitDecision")
+    raise EngineError(
+        f"admission policy {type(policy).__name__} returned {verdict!r:.80}; "
+        "return a LimitDecision, whose limit is a whole number"
+    )
+
+
+def _clipped(limit: int, most: int) -> int:
+    return max(1, min(limit, most))
 
 
 def _change(load: LoadSample, limit: int, reason: str) -> AdmissionChanged:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
-from flowevolve._util.errors import policy_error
+from flowevolve._util.errors import EngineError, policy_error
 from flowevolve._util.values import value
 
 Key = tuple[float, ...]
@@ -259,9 +259,10 @@ class RequestQueue:
 
     def _request_key(self, request: QueuedRequest, arrival: int) -> Key:
         try:
-            return self._order.request_key(request, arrival)
+            key = self._order.request_key(request, arrival)
         except Exception as error:
             raise policy_error("order", self._order, error) from error
+        return self._checked(key)
 
     def _key(self, group: Group, *, affine: bool) -> Key:
         head = group.head()
@@ -276,9 +277,17 @@ class RequestQueue:
             group.in_flight,
         )
         try:
-            return self._order.group_key(facts)
+            key = self._order.group_key(facts)
         except Exception as error:
             raise policy_error("order", self._order, error) from error
+        return self._checked(key)
+
+    def _checked(self, key: object) -> Key:
+        """Raises: EngineError if it is no key; if it were compared with another, the failure would name no policy."""
+        if isinstance(key, tuple) and all(isinstance(part, int | float) for part in key):
+            return key
+        name = type(self._order).__name__
+        raise EngineError(f"order policy {name} returned the key {key!r:.80}; return a tuple of numbers, such as (1,)")
 
 
 class _Ranking:
