@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import ErrorDetails
 from typing_extensions import get_protocol_members, is_protocol
 
-from flowevolve._util.errors import InputError, one_line
+from flowevolve._util.errors import FlowevolveError, InputError, described, one_line
 from flowevolve._util.plugins import LoadError, Plugin, imported, installed
 
 T_co = TypeVar("T_co", covariant=True)
@@ -114,8 +114,8 @@ class Registry(Generic[T_co]):
         """Call the factory with the settings as keywords, checked against its signature.
 
         Raises:
-            InputError: as `find`; if a setting is unknown, missing or of the wrong type (the message names it); or if
-                the new object does not fulfil the contract.
+            InputError: as `find`; if a setting is unknown, missing or of the wrong type (the message names it); if a
+                plug-in's factory raises an error; or if the new object does not fulfil the contract.
         """
         factory = self.find(name, where)
         arguments = self.check(name, factory, settings, where)
@@ -125,6 +125,10 @@ class Registry(Generic[T_co]):
             raise InputError(
                 f"{where}: {self.kind} {name!r} does not accept its settings: {one_line(error)}"
             ) from error
+        except Exception as error:
+            if name in self.builtin or isinstance(error, FlowevolveError):
+                raise
+            raise InputError(f"{where}: {self.kind} {name!r} can't be made: {described(error)}") from error
         missing = _missing(made, self.contract)
         if missing:
             raise InputError(

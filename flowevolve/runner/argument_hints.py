@@ -69,7 +69,7 @@ def algorithm_name(algorithm: object) -> str:
             "from flowevolve.Algorithm"
         )
     target = f"{algorithm.__module__}:{algorithm.__qualname__}"
-    for name in (getattr(algorithm, "name", target), target):  # those that ship have names of their own
+    for name in (str(getattr(algorithm, "name", target)), target):  # those that ship have names of their own
         with suppress(InputError):
             if ALGORITHMS.find(name, "algorithm.name") is algorithm:
                 return name

@@ -7,7 +7,9 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, cast
 
-from flowevolve._util.errors import InputError
+from pydantic import BaseModel
+
+from flowevolve._util.errors import FlowevolveError, InputError, described
 from flowevolve._util.registry import validated
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm, Tuning, WorkersWanted
@@ -109,8 +111,14 @@ def find_algorithm(config: Config) -> type[Algorithm]:
     # A registry is typed by what its factories make. Those of this one are classes, as its contract has checked.
     with modules_beside(config):
         factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
-    if not hasattr(factory, "name"):
+    if not isinstance(getattr(factory, "name", None), str):
         raise InputError(f"algorithm.name: {config.algorithm.name!r} has no name; set name in class {factory.__name__}")
+    config_type: object = factory.config_type
+    if not (isinstance(config_type, type) and issubclass(config_type, BaseModel)):
+        raise InputError(
+            f"algorithm.name: config_type of class {factory.__name__} is {config_type!r:.80}; give a class that is "
+            "derived from flowevolve.Settings"
+        )
     return factory
 
 
@@ -120,15 +128,28 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
     tuning = make_tuning(config)
     if config.algorithm.name in ALGORITHMS.builtin:
         return factory(task, settings, tuning)
+    unusable = f"algorithm.name: can't use algorithm {config.algorithm.name!r}"
     try:
         algorithm = factory(task, settings, tuning)
-        graph = algorithm.graph()  # errors in it are reported before anything is paid for
+        graph: object = algorithm.graph()  # errors in it are reported before anything is paid for
     except (AttributeError, TypeError) as error:
         place = extract_tb(error.__traceback__)[-1]
         raise InputError(
-            f"algorithm.name: can't use algorithm {config.algorithm.name!r}: {type(error).__name__}: {error} "
+            f"{unusable}: {type(error).__name__}: {error} "
             f"({Path(place.filename).name}, line {place.lineno}). Was it written for another version of flowevolve?"
         ) from error
+    except FlowevolveError:
+        raise
+    except Exception as error:
+        raise InputError(f"{unusable}: {described(error)}") from error
+    if not isinstance(graph, Graph):
+        raise InputError(f"{unusable}: graph() returned a {type(graph).__name__}; return a flowevolve.Graph")
+    staleness: object = algorithm.staleness
+    if not isinstance(staleness, str):
+        raise InputError(
+            f"{unusable}: its staleness is {staleness!r:.80}; give the name of a policy, such as 'guarded', or "
+            "'module:Class' for one of your own"
+        )
     _check_stages(algorithm.name, graph, tuning.workers)
     return algorithm
 

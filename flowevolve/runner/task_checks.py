@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import FlowevolveError, InputError, described
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.task import Task
 
@@ -30,7 +30,7 @@ def check_parts(task: Task) -> None:
     place = f"task {task.name!r}"
     name: object = task.name
     data: object = task.data
-    seed: object = task.seed()
+    seed = _seed_of(task, place)
     if not isinstance(name, str):
         raise InputError(f"{place}: its name is of type {type(name).__name__}; names are texts")
     for split in ("train", "val", "test"):
@@ -52,6 +52,15 @@ def check_parts(task: Task) -> None:
             f"{place}: seed() returned {_a(seed)}, but has to return an Artifact; write it as: "
             'return Artifact({"prompt": "…"})'
         )
+
+
+def _seed_of(task: Task, place: str) -> object:
+    try:
+        return task.seed()
+    except FlowevolveError:
+        raise
+    except Exception as error:
+        raise InputError(f"{place}: seed() failed: {described(error)}") from error
 
 
 def _a(value: object) -> str:

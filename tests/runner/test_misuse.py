@@ -209,6 +209,16 @@ def test_a_misuse_is_told_in_a_line(misuse: str) -> None:
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
+def test_a_seed_that_fails_is_told_in_a_line_with_its_place() -> None:
+    def seed() -> fe.Artifact:
+        raise LookupError("no such prompt")
+
+    said = r"^task 'steady': seed\(\) failed: LookupError: no such prompt \(test_misuse\.py, line \d+\)$"
+    with pytest.raises(fe.InputError, match=said) as raised:
+        optimized(wrong(seed=seed))
+    assert isinstance(raised.value.__cause__, LookupError)
+
+
 @pytest.mark.parametrize("score", [50, -1, 1.01])
 def test_a_score_out_of_range_ends_the_run_at_the_first_answer(score: float) -> None:
     task = wrong(score=score)

@@ -165,6 +165,17 @@ def test_a_plugin_that_refuses_its_settings_without_a_word_is_named_with_its_err
         STALENESS.make("mine", {"size": 10}, "here")
 
 
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_a_plugin_that_can_not_be_made_says_so_in_one_line(registry: Registry[object], site: Site) -> None:
+    code = POLICY.replace('ValueError("size must be less than ten")', 'FileNotFoundError("rows.jsonl")')
+    assert code != POLICY
+    site.put("without_rows", code, {registry.group: {"mine": "without_rows:Mine"}})
+    with pytest.raises(
+        InputError, match=rf"here: {registry.kind} 'mine' can't be made: FileNotFoundError: rows\.jsonl"
+    ):
+        registry.make("mine", {"size": 10}, "here")
+
+
 BROKEN: dict[str, tuple[str, str, str]] = {
     "missing module": ("import no_such_thing", "broken:Mine", r"ModuleNotFoundError: No module named 'no_such_thing'"),
     "error on import": ("raise RuntimeError('two\\nlines')", "broken:Mine", r"RuntimeError: two lines"),
@@ -215,6 +226,32 @@ def test_an_algorithm_has_a_name(site: Site) -> None:
     site.put("brings_odd", code, {ALGORITHMS.group: {"odd": "brings_odd:Odd"}})
     with pytest.raises(InputError, match=r"algorithm\.name: 'odd' has no name; set name in class Odd"):
         go({"algorithm": {"name": "odd"}})
+
+
+ODD: dict[str, tuple[str, str]] = {
+    "constructor that fails": ("def __init__(self, *given): raise LookupError('no rows')", r"LookupError: no rows"),
+    "graph that fails": ("def graph(self): raise LookupError('no stages')", r"LookupError: no stages"),
+    "no graph": ("def graph(self): return None", r"graph\(\) returned a NoneType; return a flowevolve\.Graph"),
+    "settings of no model": (
+        "config_type = dict",
+        r"config_type of class Odd is .*'dict'.*; give a class that is derived",
+    ),
+    "policy in place of its name": ("staleness = object()", r"its staleness is .*; give the name of a policy, such as"),
+    "name that is no text": ("name = None", r"has no name; set name in class Odd"),
+}
+
+
+@pytest.mark.parametrize("fault", ODD)
+def test_an_algorithm_that_can_not_be_used_says_so_in_one_line(fault: str, site: Site) -> None:
+    member, says = ODD[fault]
+    site.put(
+        "brings_odd",
+        f"from flowevolve.algorithms.baselines import BestOfN\nclass Odd(BestOfN):\n    name = 'odd'\n    {member}\n",
+        {ALGORITHMS.group: {"odd": "brings_odd:Odd"}},
+    )
+    with pytest.raises(InputError, match=rf"algorithm\.name: .*{says}") as raised:
+        go({"algorithm": {"name": "odd"}, "task": {"name": "program", "problem": "circle_packing_26"}})
+    assert "\n" not in str(raised.value)
 
 
 def test_a_name_that_ships_stays_with_what_ships(site: Site) -> None:
