@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import astuple
 from typing import TypeVar
 
 from flowevolve._util.errors import FlowevolveError, described
 from flowevolve._util.tasks import cancelled_by_others_alone
-from flowevolve.core.model import LLMError, ServerError
+from flowevolve.core.model import ChatReply, LLMError, ServerError, Usage
 
 T = TypeVar("T")
 
@@ -17,7 +18,7 @@ async def within_protocol(call: Awaitable[object], kind: type[T]) -> T:
 
     Raises:
         LLMError: as the transport. Anything else that it raises counts as a `ServerError`, as the fault is neither the
-            task's nor the request's, and so does a return value of another type.
+            task's nor the request's, and so does a return value of another type, or one that holds another.
     """
     try:
         async with cancelled_by_others_alone():
@@ -28,4 +29,15 @@ async def within_protocol(call: Awaitable[object], kind: type[T]) -> T:
         raise ServerError(f"the backend's own code raised {described(error)}") from error
     if not isinstance(reply, kind):
         raise ServerError(f"the backend returned a {type(reply).__name__}, but has to return a {kind.__name__}")
+    if isinstance(reply, ChatReply):
+        _check_parts(reply)
     return reply
+
+
+def _check_parts(reply: ChatReply) -> None:
+    text: object = reply.text
+    usage: object = reply.usage
+    if not isinstance(text, str):
+        raise ServerError(f"the backend returned a ChatReply whose text is {text!r:.80}; it has to be a text")
+    if not isinstance(usage, Usage) or not all(isinstance(count, int) and count >= 0 for count in astuple(usage)):
+        raise ServerError(f"the backend returned a ChatReply whose usage is {usage!r:.120}; give numbers of tokens")

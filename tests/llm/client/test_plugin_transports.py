@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flowevolve._util.errors import BackendUnreachableError
-from flowevolve.core.model import ChatRequest, ServerError
+from flowevolve.core.model import ChatReply, ChatRequest, ServerError, Usage
 from tests.support.scripted_llm import Rig, Scripted
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +54,28 @@ async def test_what_its_own_code_raises_again_and_again_fails_the_call_and_says_
 async def test_a_reply_of_another_type_is_an_error(wrong: object) -> None:
     rig = Rig(Faulty(*[wrong] * 3))
     with pytest.raises(ServerError, match=f"the backend returned a {type(wrong).__name__}, but has to return a Chat"):
+        await rig.ask()
+
+
+NO_TEXT: Any = None
+NO_COUNT: Any = "3"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (ChatReply(NO_TEXT), "a ChatReply whose text is None; it has to be a text"),
+        (
+            ChatReply("fine", Usage(-1, 2)),
+            r"a ChatReply whose usage is Usage\(prompt_tokens=-1.*; give numbers of tokens",
+        ),
+        (ChatReply("fine", Usage(1, NO_COUNT)), "a ChatReply whose usage is .*; give numbers of tokens"),
+    ],
+    ids=["no text", "fewer tokens than none", "no number"],
+)
+async def test_a_reply_with_parts_of_another_type_is_an_error(wrong: object, said: str) -> None:
+    rig = Rig(Faulty(*[wrong] * 3))
+    with pytest.raises(ServerError, match=f"the backend returned {said}"):
         await rig.ask()
 
 
