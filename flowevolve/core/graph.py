@@ -111,6 +111,12 @@ class _StageSettings(Generic[ContextT_contra]):
         return self.gather > 1
 
     def __post_init__(self) -> None:
+        to: object = self.to
+        if isinstance(to, str):
+            raise EngineError(f"stage {self.name!r}: to is {to!r}; give a tuple of names, such as ({to!r},)")
+        for name, number in (("workers", self.workers), ("capacity", self.capacity), ("gather", self.gather)):
+            if number < 1:
+                raise EngineError(f"stage {self.name!r}: {name} is {number}, but has to be at least 1")
         if not self.gathers and (self.gather_by is not None or self.gather_key is not None or self.departs is not None):
             raise EngineError(f"stage {self.name!r} gathers 1 item at a time: give the most it may gather")
         if self.exclusive and (self.workers != 1 or self.bounds is not None):

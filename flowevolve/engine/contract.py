@@ -20,6 +20,7 @@ from flowevolve._util.errors import (
 from flowevolve._util.logger import logger
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost
 from flowevolve.core.event_body import check_readable
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import Discard, Emit, Graph, NotYet
@@ -64,12 +65,20 @@ def check_generator(work: object) -> None:
 
 
 def check_emission(emit: object, pool: Pool) -> None:
-    """Raises: EngineError if a stage yielded no `Emit`, or one that derives from unknown candidates."""
+    """Raises:
+    EngineError: if a stage yielded no `Emit`, or one that derives from unknown candidates or has a version that the
+        pool has not reached.
+    """
     if not isinstance(emit, Emit):
         raise EngineError(f"it yielded a {type(emit).__name__}; yield flowevolve.Emit(payload)")
     unknown = [name for name in emit.derives or () if name not in pool]
     if unknown:
         raise EngineError(f"Emit: derives names {', '.join(unknown)}, but the pool has no such candidate")
+    if emit.version is not None and not 0 <= emit.version <= pool.version:
+        raise EngineError(
+            f"Emit: version is {emit.version}, but the pool is at version {pool.version}; give the version that it had "
+            "when the choice was made, such as context.pool.version"
+        )
 
 
 def check_target(target: str, graph: Graph) -> None:
@@ -104,6 +113,30 @@ def readable_change(change: Change) -> LoggedChange:
     logged = logged_change(change)
     check_readable(logged, f"commit: {type(change).__name__}")
     return logged
+
+
+def estimate_of(algorithm: Algorithm, trigger: str | None = None) -> Cost:
+    """What the algorithm expects a flow to spend.
+
+    Raises:
+        EngineError: if the algorithm returns anything but a cost.
+    """
+    estimate: object = algorithm.estimate(trigger)
+    if isinstance(estimate, Cost):
+        return estimate
+    raise EngineError(f"estimate() returned {estimate!r:.80}; return a flowevolve.Cost, such as Cost(proposals=1)")
+
+
+def gap_of(algorithm: Algorithm, item: Item[object], pool: Pool) -> int:
+    """How many changes of the pool an item has missed, as the algorithm counts them.
+
+    Raises:
+        EngineError: if the algorithm returns anything but a whole number that is not below 0.
+    """
+    gap: object = algorithm.gap(item, pool)
+    if isinstance(gap, int) and gap >= 0:
+        return gap
+    raise EngineError(f"gap() returned {gap!r:.80}; return a whole number, 0 or more")
 
 
 def best_of(algorithm: Algorithm) -> Candidate | None:

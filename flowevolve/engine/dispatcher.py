@@ -43,7 +43,15 @@ from flowevolve.core.policies import Decision, Departure, FlowFacts, StalenessPo
 from flowevolve.core.pool import Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED
 from flowevolve.core.templates import Templates
-from flowevolve.engine.contract import INIT, check_emission, check_generator, check_target, init_error, stage_error
+from flowevolve.engine.contract import (
+    INIT,
+    check_emission,
+    check_generator,
+    check_target,
+    estimate_of,
+    init_error,
+    stage_error,
+)
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
@@ -219,7 +227,7 @@ class Dispatcher:
 
     def flow_facts(self) -> FlowFacts:
         """The facts on which the bound on open flows is based."""
-        flow, slots = self._algorithm.estimate(), self._algorithm.slots
+        flow, slots = estimate_of(self._algorithm), self._algorithm.slots
         return flow_facts(self.graph, self.counters, self.ledger, flow, self.call_limit, slots)
 
     def fire(self, trigger: Trigger, flow: int) -> None:
@@ -268,6 +276,10 @@ class Dispatcher:
         except (Discard, NotYet, LLMError) as raised:
             return await self._given_up(stage, item, raised, changes)
         except Exhausted:
+            if not isinstance(item.payload, Ticket):
+                await self.fail_by(
+                    stage.name, item, EngineError("Exhausted was raised for work under way; raise Discard")
+                )
             self.tickets.out_of_work = True
             self.stopping.stop(EXHAUSTED)
         except OverBudgetError as error:

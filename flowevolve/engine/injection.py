@@ -15,7 +15,7 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import INJECTION
 from flowevolve.core.pool import Candidate, Pool
-from flowevolve.engine.contract import algorithm_error, check_emission, check_target
+from flowevolve.engine.contract import algorithm_error, check_emission, check_target, estimate_of
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 
@@ -77,7 +77,7 @@ async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Arti
         names = ", ".join(map(repr, unknown))
         raise InputError(f"inject: parents has {names}, but the pool has no such candidate; give ids of candidates")
     _check_components(dispatcher.pool, artifact, parents)
-    estimate = algorithm.estimate(INJECTION)
+    estimate = estimate_of(algorithm, INJECTION)
     refusal = await dispatcher.refusal(estimate)
     if refusal is not None:
         raise _no_room(refusal)

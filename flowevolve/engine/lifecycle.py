@@ -26,7 +26,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED, TIME
-from flowevolve.engine.contract import INIT, best_of, resizes_of
+from flowevolve.engine.contract import INIT, best_of, estimate_of, resizes_of
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.recovery.recovery import FIT, History, recover
@@ -251,7 +251,7 @@ class Lifecycle:
     async def _open_flow(self, trigger: Trigger | None) -> None:
         """Open a flow for this trigger or, with None, an ordinary one; if the budget is short, wait for open flows."""
         dispatcher = self._dispatcher
-        estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
+        estimate = estimate_of(self._algorithm, None if trigger is None else trigger.name)
         self._keep_for_finish()
         refusal = await dispatcher.refusal(estimate)
         if refusal is None:

@@ -9,6 +9,7 @@ from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.graph import AnyStage, Graph
 from flowevolve.core.item import Item, Stale, Ticket, carried
 from flowevolve.core.policies import Decision, Staleness, StalenessPolicy
+from flowevolve.engine.contract import gap_of
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.services import EngineServices
 
@@ -32,7 +33,7 @@ class StalenessCheck:
         payload = item.payload
         if isinstance(payload, Ticket):
             return self._services.pool.version - item.version
-        return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self._services.pool)
+        return gap_of(self._algorithm, payload.item if isinstance(payload, Stale) else item, self._services.pool)
 
     def decide(self, stage: AnyStage, item: Item[object]) -> Decision | None:
         """The staleness policy's decision on an item; None if the item can't be stale and the policy is not asked.

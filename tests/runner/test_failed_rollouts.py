@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from dataclasses import asdict
@@ -47,6 +48,17 @@ class Fails:
 
 def run(out: Path, *failing: str) -> fe.Result:
     return clock.run(lambda: fe.run(CONFIG, task=Fails(*failing), out=out), clock="virtual")
+
+
+class Cancelled(Fails):
+    """Waits on some examples for something that others cancel, as of a session that is closed."""
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        if example.id in self.failing:
+            answer = asyncio.get_running_loop().create_future()
+            answer.cancel()
+            await answer
+        return await super().rollout(artifact, example, llm)
 
 
 def written(out: Path) -> int:
@@ -115,6 +127,13 @@ def test_those_from_before_an_interrupt_are_counted_once(tmp_path: Path) -> None
     assert before >= 1
     result = clock.run(partial(fe.resume, out, task=task), clock="virtual")
     assert result.failed_rollouts.count == written(out) > before
+
+
+def test_one_that_waits_for_something_cancelled_fails_alone() -> None:
+    result = clock.run(lambda: fe.run(CONFIG, task=Cancelled("val1")), clock="virtual")
+    assert result.stop_reason == "proposals"
+    assert result.failed_rollouts.count >= 1
+    assert "CancelledError (test_failed_rollouts.py, line " in result.failed_rollouts.last
 
 
 @pytest.mark.filterwarnings("ignore:metric. ")

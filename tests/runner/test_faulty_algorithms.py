@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator
@@ -70,6 +71,48 @@ class FailingGap(Climb):
         raise LookupError("no gap")
 
 
+class NoGap(Climb):
+    def gap(self, item: fe.Item[object], pool: object) -> Any:
+        return None
+
+
+class NumberInPlaceOfCost(Climb):
+    def estimate(self, trigger: str | None = None) -> Any:
+        return 1
+
+
+class FromTheFuture(Climb):
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+        async for emission in super().propose(item, context):
+            yield fe.Emit(emission.payload, version=context.pool.version + 1)
+
+
+class ExhaustedTooLate(Climb):
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+        if item.flow:
+            raise fe.Exhausted
+        yield fe.Emit(None)
+
+
+class Cancelled(Climb):
+    """Waits for something that others cancel."""
+
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+        answer = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        yield fe.Emit(await answer)
+
+
+class CancelledSideBySide(Cancelled):
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+        async def job() -> None:
+            async for _ in Cancelled.propose(self, item, context):
+                pass
+
+        async for _ in context.side_by_side([job, job]):
+            yield fe.Emit(None)
+
+
 def config(kind: type[Climb], **sections: object) -> Config:
     settings = {
         "clock": "virtual",
@@ -96,6 +139,12 @@ def unmended() -> None:
         (NoEmit, r"stage 'propose' of .*: it yielded a dict; yield flowevolve\.Emit\(payload\)"),
         (WrongBest, r"stage 'update' of .*: best\(\) returned a float; return the best candidate itself, or None"),
         (FailingGap, r"algorithm 'climb': LookupError: no gap \(test_faulty_algorithms\.py, line \d+\)"),
+        (NoGap, r"algorithm 'climb': gap\(\) returned None; return a whole number, 0 or more"),
+        (NumberInPlaceOfCost, r"algorithm 'climb': estimate\(\) returned 1; return a flowevolve\.Cost, such as Cost\("),
+        (FromTheFuture, r"stage 'propose' of .*: Emit: version is 2, but the pool is at version 1; give the version"),
+        (ExhaustedTooLate, "stage 'propose' of .*: Exhausted was raised for work under way; raise Discard"),
+        (Cancelled, r"stage 'propose' of .*: CancelledError \(test_faulty_algorithms\.py, line \d+\)"),
+        (CancelledSideBySide, r"stage 'propose' of .*: CancelledError \(test_faulty_algorithms\.py, line \d+\)"),
     ],
 )
 def test_it_is_told_in_one_line_and_the_run_has_failed(kind: type[Climb], said: str, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from flowevolve.core.graph import Graph
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Ticket
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
 from flowevolve.core.model import LLMError
+from flowevolve.engine.contract import estimate_of
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.fruitless import FruitlessCheck
 from flowevolve.engine.pool_and_archives import PoolAndArchives
@@ -250,7 +251,7 @@ class _LogReplay:
             self._flow_ended(state.flows.pop(number))
         for flow in state.flows.values():
             if not flow.phase:
-                flow.estimate = self._algorithm.estimate(flow.trigger)
+                flow.estimate = estimate_of(self._algorithm, flow.trigger)
         state.over = [*self._revive(history), *self._give_up_finish()]
         state.waiting, state.under_way = self._sort_out({item.id for _, item, _, _ in state.over})
         for work in state.interrupted_work.values():
