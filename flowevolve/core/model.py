@@ -33,6 +33,19 @@ class Message:
     content: str
 
 
+def as_messages(messages: object) -> tuple[Message, ...]:
+    """The messages of a call, as the code of a stage or a task gives them.
+
+    Raises:
+        TypeError: if they are anything but a sequence of messages, such as a text or dictionaries.
+    """
+    if isinstance(messages, Sequence) and not isinstance(messages, str):
+        found = tuple(messages)
+        if all(isinstance(each, Message) for each in found):
+            return found
+    raise TypeError(f'a call takes messages, such as [Message("user", "…")], and not {messages!r:.80}')
+
+
 @value
 class ChatRequest:
     """One chat completion to make. Times are in seconds, lengths in tokens."""

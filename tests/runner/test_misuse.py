@@ -209,6 +209,20 @@ def test_a_misuse_is_told_in_a_line(misuse: str) -> None:
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    "asked", ["hello", [{"role": "user", "content": "hello"}], None], ids=["text", "dicts", "none"]
+)
+def test_a_call_of_a_model_without_messages_is_the_tasks_own_mistake(asked: Any) -> None:
+    async def rollout(artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        await llm(asked)
+        raise AssertionError
+
+    said = r"the last failure: TypeError: a call takes messages, .* and not .* \(test_misuse\.py, line \d+\)$"
+    examples = [Example(str(n), {}) for n in range(12)]
+    with pytest.raises(fe.TaskFailedError, match=said):
+        optimized(wrong(rollout=rollout, data=fe.Dataset(examples, examples)))
+
+
 def test_a_seed_that_fails_is_told_in_a_line_with_its_place() -> None:
     def seed() -> fe.Artifact:
         raise LookupError("no such prompt")

@@ -137,7 +137,9 @@ def test_a_task_that_asks_with_something_else_than_messages_is_told_what_to_writ
 
 
 def test_a_task_that_always_fails_ends_the_run_and_says_where() -> None:
-    with pytest.raises(fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_optimize\.py:\d+"):
+    with pytest.raises(
+        fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_optimize\.py, line \d+"
+    ):
         fe.optimize(Broken(), budget=fe.Budget(minutes=1), clock="virtual")
 
 

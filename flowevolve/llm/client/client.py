@@ -37,6 +37,7 @@ from flowevolve.core.model import (
     RejectedError,
     ServerError,
     UnreachableError,
+    as_messages,
 )
 from flowevolve.core.server_event_kinds import UsageEstimated
 from flowevolve.llm.client import outages
@@ -137,7 +138,7 @@ class LLMClient:
         model = self._role(role).draw(self._seed, scope)
         request = ChatRequest(
             model=model.name,
-            messages=tuple(messages),
+            messages=as_messages(messages),
             temperature=model.temperature if temperature is None else temperature,
             max_tokens=model.limit(max_tokens),
             seed=call_seed(self._seed, scope) if model.send_seed else None,
