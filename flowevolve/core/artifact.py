@@ -42,7 +42,10 @@ class Artifact(Mapping[str, str]):
             raise InputError("an artifact needs at least one component: give a mapping of name to text")
         for name, text in components.items():
             if not all(isinstance(part, str) for part in (name, text)):
-                raise InputError(f"artifact component {name!r}: names and texts must be strings")
+                raise InputError(
+                    f"artifact component {name!r}: names and texts must be strings, but the name is a "
+                    f"{type(name).__name__} and the text a {type(text).__name__}"
+                )
         object.__setattr__(self, "_components", dict(components))
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "id", _content_hash(components, kind))

@@ -130,7 +130,10 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
         'an artifact is made of texts by name, not of a str: Artifact({"prompt": "…"})',
     ),
     "artifact, nothing": (lambda: ARTIFACT({}), "an artifact needs at least one component"),
-    "artifact, no text": (lambda: ARTIFACT({"prompt": 7}), "artifact component 'prompt': names and texts must be"),
+    "artifact, no text": (
+        lambda: ARTIFACT({"prompt": 7}),
+        "artifact component 'prompt': names and texts must be strings, but the name is a str and the text a int",
+    ),
     "artifact, a data frame": (lambda: ARTIFACT(Frame()), "an artifact is made of texts by name, not of a Frame"),
     "artifact, another component": (
         lambda: ARTIFACT({"prompt": "x"}).replace(promt="y"),
