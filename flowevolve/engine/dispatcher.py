@@ -39,7 +39,7 @@ from flowevolve.core.graph import AnyStage, CommittingStage, Discard, Emit, Exha
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Stale, Ticket, carried, gathered
 from flowevolve.core.item_ids import ItemId, child_id, flow_of, repair_id
 from flowevolve.core.model import LLMError
-from flowevolve.core.policies import Decision, Departure, FlowFacts, StalenessPolicy, StoppingPolicy, Waiting
+from flowevolve.core.policies import Decision, Departure, FlowFacts, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED
 from flowevolve.core.templates import Templates
@@ -54,7 +54,7 @@ from flowevolve.engine.contract import (
 )
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
-from flowevolve.engine.flow_facts import flow_facts
+from flowevolve.engine.flow_facts import flow_facts, waiting
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.fruitless import FruitlessCheck
 from flowevolve.engine.ledger import Ledger
@@ -218,17 +218,12 @@ class Dispatcher:
 
     def leaves(self, stage: AnyStage, departure: Departure, items: int) -> bool:
         """Whether the ``items`` items (at least one) that wait at a gathering stage leave together now."""
-        place = self.graph.positions[stage.name]
-        upstream = self.flows.count_at({each.name for each in self.graph.stages[:place]})
-        downstream = self.flows.count_at({each.name for each in self.graph.stages[place:]}) - items
-        spent, price = self.counters.since_departure(stage.name), self.counters.price(stage.to[0])
-        validated = self.counters.stages[stage.to[0]].ended
-        return departure.leaves(Waiting(items, upstream, downstream, spent, price, validated))
+        return departure.leaves(waiting(self.graph, self.flows, self.counters, stage, items))
 
     def flow_facts(self) -> FlowFacts:
         """The facts on which the bound on open flows is based."""
-        flow, slots = estimate_of(self._algorithm), self._algorithm.slots
-        return flow_facts(self.graph, self.counters, self.ledger, flow, self.call_limit, slots)
+        estimate, slots = estimate_of(self._algorithm), self._algorithm.slots
+        return flow_facts(self.graph, self.counters, self.ledger, estimate, self.call_limit, slots)
 
     def fire(self, trigger: Trigger, flow: int) -> None:
         """Have a flow opened for a trigger that a commit of this flow has fired."""
@@ -273,15 +268,8 @@ class Dispatcher:
                     if work is None or not work.handed_on(target, emit.payload):
                         await send(target, self.emitted(stage.name, target, item, emit, children))
                         children += 1
-        except (Discard, NotYet, LLMError) as raised:
+        except (Discard, NotYet, Exhausted, LLMError) as raised:
             return await self._given_up(stage, item, raised, changes)
-        except Exhausted:
-            if not isinstance(item.payload, Ticket):
-                await self.fail_by(
-                    stage.name, item, EngineError("Exhausted was raised for work under way; raise Discard")
-                )
-            self.tickets.out_of_work = True
-            self.stopping.stop(EXHAUSTED)
         except OverBudgetError as error:
             await self._over_budget(error)
             return "discarded", str(error)
@@ -290,17 +278,27 @@ class Dispatcher:
         return "consumed", ""
 
     async def _given_up(
-        self, stage: AnyStage, item: Item[object], raised: Discard | NotYet | LLMError, changes: int
+        self, stage: AnyStage, item: Item[object], raised: Discard | NotYet | Exhausted | LLMError, changes: int
     ) -> tuple[Outcome, str]:
-        if stage.name == INIT:
+        """What becomes of an item whose stage ended early. A ticket that led to nothing may be opened again later."""
+        if stage.name == INIT and not isinstance(raised, Exhausted):
             await self.fail_by(INIT, item, init_error(self._algorithm, raised))
         if isinstance(raised, Discard):
             return "discarded", raised.reason
         if isinstance(raised, LLMError):
             return "discarded", f"{NO_REPLY} {raised}"
-        if not isinstance(item.payload, Ticket) or stage.name not in self.graph.positions:
-            await self.fail_by(stage.name, item, EngineError("NotYet was raised for work under way; raise Discard"))
-        return self._not_yet(item.payload, changes)
+        if not isinstance(ticket := item.payload, Ticket) or (
+            isinstance(raised, NotYet) and stage.name not in self.graph.positions
+        ):
+            mistake = EngineError(f"{type(raised).__name__} was raised for work under way; raise Discard")
+            await self.fail_by(stage.name, item, mistake)
+        if isinstance(raised, Exhausted):
+            self.tickets.out_of_work = True
+            self.stopping.stop(EXHAUSTED)
+            return "consumed", ""
+        if ticket.trigger is None:
+            self.tickets.hold(changes)
+        return NOTHING_TO_DO
 
     async def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more: it would only spend the rest of the budget on smaller work that leads nowhere."""
@@ -310,11 +308,6 @@ class Dispatcher:
         else:
             self.log(BudgetRefused(error.dimension, error.needed))
             self.stopping.stop(error.dimension)
-
-    def _not_yet(self, ticket: Ticket, changes: int) -> tuple[Outcome, str]:
-        if ticket.trigger is None:
-            self.tickets.hold(changes)
-        return NOTHING_TO_DO
 
     def _begin(self, stage: AnyStage, item: Item[object]) -> AsyncGenerator[Emit]:
         """Begin a stage's work on an item, with the context that it needs."""

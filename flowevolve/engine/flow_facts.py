@@ -1,11 +1,14 @@
-"""The facts that a bound on open flows receives: costs from the counters, and what is left of the budget."""
+"""The facts that policies receive: costs and what is left of the budget for a bound on open flows, and what waits and
+is on its way for the departure of a group.
+"""
 
 from __future__ import annotations
 
 from flowevolve.core.budget import Cost
-from flowevolve.core.graph import Graph
-from flowevolve.core.policies import FlowFacts
+from flowevolve.core.graph import AnyStage, Graph
+from flowevolve.core.policies import FlowFacts, Waiting
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.flows import Flows
 from flowevolve.engine.ledger import Ledger
 
 
@@ -41,6 +44,19 @@ def flow_facts(
         room=None if slots is None else slots / max(1, estimate.rollouts),
         overtaken=counters.overtaken,
         accepted=counters.accepted_share,
+    )
+
+
+def waiting(graph: Graph, flows: Flows, counters: RunCounters, stage: AnyStage, items: int) -> Waiting:
+    """Collect the facts on the ``items`` items that wait at a gathering stage."""
+    place = graph.positions[stage.name]
+    return Waiting(
+        items,
+        upstream=flows.count_at({each.name for each in graph.stages[:place]}),
+        downstream=flows.count_at({each.name for each in graph.stages[place:]}) - items,
+        spent=counters.since_departure(stage.name),
+        price=counters.price(stage.to[0]),
+        validated=counters.stages[stage.to[0]].ended,
     )
 
 

@@ -143,8 +143,14 @@ def unmended() -> None:
         (NumberInPlaceOfCost, r"algorithm 'climb': estimate\(\) returned 1; return a flowevolve\.Cost, such as Cost\("),
         (FromTheFuture, r"stage 'propose' of .*: Emit: version is 2, but the pool is at version 1; give the version"),
         (ExhaustedTooLate, "stage 'propose' of .*: Exhausted was raised for work under way; raise Discard"),
-        (Cancelled, r"stage 'propose' of .*: CancelledError \(test_faulty_algorithms\.py, line \d+\)"),
-        (CancelledSideBySide, r"stage 'propose' of .*: CancelledError \(test_faulty_algorithms\.py, line \d+\)"),
+        (
+            Cancelled,
+            r"stage 'propose' of .*: RuntimeError: it raised CancelledError, but nobody has cancelled it \(test_faulty_algorithms\.py, line \d+\)",
+        ),
+        (
+            CancelledSideBySide,
+            r"stage 'propose' of .*: RuntimeError: it raised CancelledError, but nobody has cancelled it \(test_faulty_algorithms\.py, line \d+\)",
+        ),
     ],
 )
 def test_it_is_told_in_one_line_and_the_run_has_failed(kind: type[Climb], said: str, tmp_path: Path) -> None:
