@@ -21,6 +21,13 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
+def lines_in_texts(source: str) -> set[int]:
+    """The numbers, from 0, of the lines that begin inside of a text; none if the source is not valid Python."""
+    tree = parsed(source)
+    texts = (each for each in ast.walk(tree) if isinstance(each, ast.Constant | ast.JoinedStr)) if tree else ()
+    return {number for each in texts for number in range(each.lineno, each.end_lineno or 0)}
+
+
 def first_line(node: ast.stmt) -> int:
     """The number of a statement's first line, which is that of its first decorator, if it has any."""
     decorators = node.decorator_list if isinstance(node, DEFINITIONS) else []

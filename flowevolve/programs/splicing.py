@@ -10,11 +10,19 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from textwrap import indent
 
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, frozen_lines, has_marks, is_mark, unended
-from flowevolve.programs.names import DEFINITIONS, IMPORTS, bound_names, first_line, is_docstring, parsed, used_names
+from flowevolve.programs.names import (
+    DEFINITIONS,
+    IMPORTS,
+    bound_names,
+    first_line,
+    is_docstring,
+    lines_in_texts,
+    parsed,
+    used_names,
+)
 
 _COMMENT = re.compile(r"\s*(?://|/\*|\*)")
 _PYTHON_COMMENT = re.compile(r"\s*#")
@@ -55,17 +63,22 @@ def splice(parent: str, new: str, *, python: bool) -> Spliced:
     ranges = evolvable_lines(parent)
     for number in reversed(range(len(ranges))):
         place = ranges[number]
-        piece = [*(parts.added if number == 0 else ()), *parts.pieces[number]]
-        lines[place.start : place.stop] = _indented_like(lines[place.start : place.stop], piece)
+        old = lines[place.start : place.stop]
+        pieces = [parts.added if number == 0 else (), parts.pieces[number]]
+        lines[place.start : place.stop] = [line for each in pieces for line in _indented_like(old, each)]
     return Spliced("\n".join(lines), parts.ignored)
 
 
-def _indented_like(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """The new lines with the indentation that the old ones have, if the new ones have none."""
-    first = next((line for line in old if line.strip()), "")
+def _indented_like(old: Sequence[str], new: Sequence[str]) -> Sequence[str]:
+    """The new lines with the indentation that the old ones have, if the new ones have none. Lines inside of a text that
+    goes over several lines stay as they are.
+    """
+    first, begun = (next((line for line in lines if line.strip()), "") for lines in (old, new))
     space = first[: len(first) - len(first.lstrip())]
-    bare = any(line.strip() and not line[0].isspace() for line in new)
-    return indent("\n".join(new), space).split("\n") if space and bare else list(new)
+    if begun[:1].isspace() or not space:
+        return new
+    inside = lines_in_texts("\n".join(new))
+    return [space + line if line.strip() and number not in inside else line for number, line in enumerate(new)]
 
 
 def _marked(parent: str, new: str, *, python: bool) -> _Parts:

@@ -89,3 +89,30 @@ def test_python_without_marks_that_lacks_what_the_rest_needs_is_not_taken() -> N
     with pytest.raises(UnparsableReplyError, match="lacks best, which the rest of the program needs") as caught:
         taken(unmarked(PYTHON).replace("def best(a)", "def better(a)"), PYTHON, "program.py")
     assert caught.value.reason is Reason.ELIDED
+
+
+INDENTED = '''
+def prompt():
+    # EVOLVE-BLOCK-START
+    text = """
+Write a report.
+"""
+    # EVOLVE-BLOCK-END
+    return text
+'''
+BLOCK = '    text = """\n# Report\nWrite a short report.\n"""\n'
+SHORTER = INDENTED.replace('    text = """\nWrite a report.\n"""\n', BLOCK)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [SHORTER, f"# EVOLVE-BLOCK-START\n{BLOCK}# EVOLVE-BLOCK-END\n", BLOCK.removeprefix("    ")],
+    ids=["whole", "the block with its marks", "the block alone, without its indentation"],
+)
+def test_lines_of_a_text_inside_of_an_indented_block_stay_as_they_are(program: str) -> None:
+    assert taken(program, INDENTED, "program.py") == (SHORTER, [])
+
+
+def test_an_import_beside_an_indented_block_is_indented_alone() -> None:
+    text, _ = taken(f"import math\n\n\n{SHORTER.strip()}\n", INDENTED, "program.py")
+    assert text == SHORTER.replace("START\n", "START\n    import math\n")
