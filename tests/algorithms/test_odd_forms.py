@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.depth import LONG
-from tests.support.odd_forms import AMBIGUOUS, FORMS, SENTINEL, Form
+from tests.support.odd_forms import AMBIGUOUS, FORMS
+from tests.support.odd_replies import SENTINEL, Form
 from tests.support.odd_runs import SETTINGS, Ran, drawn, evolve
 
 _CASES: dict[str, Form] = {

@@ -36,7 +36,7 @@ from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.worlds import catalog
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.tasks.house_style import house_style_task
-from tests.support.odd_forms import FIELD, Form, Kind, Reply
+from tests.support.odd_replies import FIELD, Form, Kind, Reply
 from tests.support.problems import Nearest
 
 SOURCE = f"""\
