@@ -26,9 +26,23 @@ _DRAFT = re.compile(
     r"excerpt|snippet|output|was)\b",
     re.IGNORECASE,
 )
+ATTEMPT = re.compile(
+    r"\b(?:drafts?|attempts?|first (?:try|version|idea|thought|pass|cut)|discarded?|rejected|sketch|scratch)\b",
+    re.IGNORECASE,
+)
+"""Words for a try that is not meant, which hardly say anything else."""
+_CALLED_OLD = re.compile(
+    r"^\W*(?:(?:\w+ ){0,3}(?:old|older|current|original|previous|existing|earlier) (?:\w+ )?"
+    r"(?:one|harness|version|code|program)\b"
+    r"|(?:old|older|current|original|previous|existing|earlier|before|examples?|usage|example usage|output)\W*$)",
+    re.IGNORECASE,
+)
+"""A line that begins by calling what follows an old one, or says nothing but that or that it is an example."""
 _HEADING = re.compile(r"^\s*(#|\*\*|<)|:\W*$")
 _REMARK = re.compile(r"^\s*(#|//|--|/\*|<!--)+\s*(.*)$")
 _LINES, _CHARACTERS, _FEW_WORDS = 4, 240, 4
+SENTENCES = re.compile(r"(?<=[.;!?])\s+|\n")
+"""What parts the sentences of a text."""
 
 
 def chosen(found: Sequence[Block], text: str, what: str) -> Block:
@@ -60,19 +74,20 @@ def chosen(found: Sequence[Block], text: str, what: str) -> Block:
 
 def said_of(block: Block, lines: Sequence[str], since: int) -> Said:
     """What the label of a block, the lines in front of it back to line ``since``, and its first line say of it."""
+    return said_in(_telling(block, lines, since))
+
+
+def _telling(block: Block, lines: Sequence[str], since: int) -> str:
+    """The first text that says something of a block; empty if none does. Of a line, its last sentence counts."""
     sources: list[str] = [block.label]
     near = [line for line in lines[since : block.start] if line.strip()][-_LINES:]
     for place, line in enumerate(reversed(near)):
         if place == 0 or _HEADING.search(line):
-            sources.append(line[-_CHARACTERS:])
+            sources.append(SENTENCES.split(line[-_CHARACTERS:].strip())[-1])
     remark = _REMARK.match(block.body.lstrip("\n").partition("\n")[0])
     if remark is not None and len(remark[2].split()) <= 6:
         sources.append(remark[2])
-    for source in sources:
-        found = said_in(source)
-        if found != "nothing":
-            return found
-    return "nothing"
+    return next((source for source in sources if said_in(source) != "nothing"), "")
 
 
 def said_in(source: str) -> Said:
@@ -88,18 +103,25 @@ def said_in(source: str) -> Said:
     return min(first)[1] if first else "nothing"
 
 
-def each_said(found: Sequence[Block], lines: Sequence[str]) -> list[Said]:
-    """What is said of each of several blocks that may all be meant. A heading that names drafts applies to all blocks
-    below it until other text follows.
+def without_drafts(found: Sequence[Block], lines: Sequence[str]) -> list[Block]:
+    """The blocks, which may all be meant, but for those that are called drafts or old ones. A heading that names drafts
+    applies to all blocks below it until other text follows.
     """
-    told: list[Said] = []
+    kept: list[Block] = []
     below = False
     for place, block in enumerate(found):
         since = found[place - 1].stop if place else 0
         if any(line.strip() for line in lines[since : block.start]):
-            below = named_a_draft(line_above(block, lines))
-        told.append("draft" if below else said_of(block, lines, since))
-    return told
+            above = line_above(block, lines)
+            below = named_a_draft(above) and _called_a_draft(above)
+        if not (below or _called_a_draft(_telling(block, lines, since))):
+            kept.append(block)
+    return kept
+
+
+def _called_a_draft(source: str) -> bool:
+    """Whether a text says so of all that follows it, and does not just speak of examples, or of what was before."""
+    return said_in(source) == "draft" and bool(ATTEMPT.search(source) or _CALLED_OLD.match(source))
 
 
 def named_a_draft(line: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.edits import Edit, EditError, apply_edit
-from flowevolve.prompts.reading.choosing import named_a_draft
+from flowevolve.prompts.reading.choosing import ATTEMPT, named_a_draft
 from flowevolve.prompts.reading.elisions import elision
 from flowevolve.prompts.reading.fences import blocks
 from flowevolve.prompts.reading.file_names import file_named, file_named_above
@@ -25,10 +25,6 @@ _REPLACE = re.compile(
 _SEARCH_WORD = re.compile(r"^[ \t*_#>-]*(?:SEARCH|FIND)[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
 _REPLACE_WORD = re.compile(r"^[ \t*_#>-]*REPLACE(?:[ \t]+WITH)?[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[\w.+-]*[ \t]*$")
-_ATTEMPT = re.compile(
-    r"\b(?:drafts?|attempts?|first (?:try|version|idea|thought|pass|cut)|discarded?|rejected|sketch|scratch)\b",
-    re.IGNORECASE,
-)
 _FILE = re.compile(r"^[ \t*_#]*FILE(?:NAME)?[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE)
 
 
@@ -103,7 +99,7 @@ def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:
     said = [line for line in above if line.strip() and not (_FENCE.match(line) or _FILE.match(line))]
     if not said:
         return bool(after) and after[-1]
-    return named_a_draft(said[-1]) and _ATTEMPT.search(said[-1]) is not None
+    return named_a_draft(said[-1]) and ATTEMPT.search(said[-1]) is not None
 
 
 def _bracketed(lines: Sequence[str], start: int, number: int, file: str | None) -> tuple[Found, int]:

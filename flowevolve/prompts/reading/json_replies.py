@@ -10,7 +10,7 @@ from typing import TypeVar
 from flowevolve._util.json_types import JSON
 from flowevolve._util.thinking import split_thinking
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
-from flowevolve.prompts.reading.choosing import Said, chosen, said_in
+from flowevolve.prompts.reading.choosing import SENTENCES, Said, chosen, said_in
 from flowevolve.prompts.reading.fences import Block, blocks
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
 from flowevolve.prompts.reading.placeholders import is_placeholder
@@ -18,7 +18,6 @@ from flowevolve.prompts.reading.placeholders import is_placeholder
 Word = TypeVar("Word", bound=str)
 Found = dict[str, JSON] | list[JSON]
 
-_SENTENCES = re.compile(r"(?<=[.;!?])\s+|\n")
 _NEAR = 240
 """How many characters in front of a value in a text are searched for what they say of it."""
 _CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -235,7 +234,7 @@ def _in_prose(text: str) -> tuple[list[_InProse], BadJSONError | None]:
             since = found[-1].stop if found else 0
             above = text[max(since, begun.start() - _NEAR) : begun.start()]
             set_off = "\n" in above[len(above.rstrip()) :] or above.rstrip().endswith(":")
-            said = said_in(_SENTENCES.split(above.rstrip())[-1])
+            said = said_in(SENTENCES.split(above.rstrip())[-1])
             found.append(_InProse(begun.start(), place, value, said, set_off))
     return found, problem
 

@@ -23,7 +23,7 @@ from flowevolve.programs.names import (
     used_names,
 )
 from flowevolve.programs.splicing import splice
-from flowevolve.prompts.reading.choosing import chosen, each_said, without
+from flowevolve.prompts.reading.choosing import chosen, without, without_drafts
 from flowevolve.prompts.reading.edits import SLASHES, LeftOut
 from flowevolve.prompts.reading.elisions import elision, named_elision
 from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blocks, unwrapped
@@ -122,8 +122,7 @@ def python_programs(reply: str, *, was_cut: bool = False) -> list[str]:
     every = [block for block in blocks(answer) if block.closed or not was_cut]
     found = [block for block in every if block.language in _PYTHON and block.body.strip()]
     found = found or [block for block in every if not block.language and _defines(block.body)]
-    said = each_said(found, answer.split("\n"))
-    return [block.body.strip() + "\n" for block, each in zip(found, said, strict=True) if each != "draft"]
+    return [block.body.strip() + "\n" for block in without_drafts(found, answer.split("\n"))]
 
 
 def _defines(text: str) -> bool:
