@@ -21,6 +21,10 @@ Found = dict[str, JSON] | list[JSON]
 _NEAR = 240
 """How many characters in front of a value in a text are searched for what they say of it."""
 _CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_ENDS_OF_TURN = re.compile(r"(?:(?:<[|｜][\w▁]+[|｜]>|</s>|<end_of_turn>)\s*)+\Z")
+"""What ends a model's turn, which some servers leave at the end of its text."""
+_MOST_OF_ENDS = 200
+"""How many characters at the end of a text are searched for it."""
 _LAST_ANSWER = re.compile(r"^[ \t]*<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.DOTALL | re.MULTILINE)
 _TRIES = 50
 """The search of a text for JSON ends after this many places at which none can be read."""
@@ -126,10 +130,13 @@ def answer_in(reply: str) -> str:
         UnparsableReplyError: if nothing is left of it.
     """
     split = split_thinking(reply)
-    if split.answer.strip():
-        return split.answer.replace("\r\n", "\n").strip()
-    if answer := _LAST_ANSWER.search(split.thoughts):
-        return answer[0]
+    answer = split.answer.replace("\r\n", "\n").strip()
+    if end := _ENDS_OF_TURN.search(answer, max(0, len(answer) - _MOST_OF_ENDS)):
+        answer = answer[: end.start()].rstrip()
+    if answer:
+        return answer
+    if last := _LAST_ANSWER.search(split.thoughts):
+        return last[0]
     if split.thoughts:
         raise UnparsableReplyError("the reply is thinking alone, and has no answer", Reason.ONLY_THINKING)
     raise UnparsableReplyError("the reply is empty", Reason.EMPTY)
