@@ -195,6 +195,13 @@ def test_what_a_file_defined_may_be_gone_where_the_program_is_there(main: str, u
     assert dict(read_program(reply, parent, "whole")) == {"main.py": main, "util.py": util}
 
 
+def test_a_block_with_two_files_is_neither_of_them() -> None:
+    parent = {"main.py": "from util import f\nprint(f(1))\n", "util.py": "def f(x):\n    return x\n"}
+    reply = "```python\n# main.py\nfrom util import f\nprint(f(2))\n\n# util.py\ndef f(x):\n    return 2 * x\n```"
+    with pytest.raises(UnparsableReplyError, match=r"main\.py has util\.py in it, too"):
+        read_child(reply, parent, "whole")
+
+
 def test_a_program_of_several_files_that_has_nothing_of_its_parent_is_another_one() -> None:
     parent = Artifact({"main.py": MAIN, "util.py": UTIL}, kind="program")
     other = "```python\ndef total(numbers):\n    return sum(numbers)\n```"

@@ -7,15 +7,19 @@ from typing import Literal
 
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import outside_unchanged
-from flowevolve.programs.edits import EditError
+from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE, EditError
 from flowevolve.programs.features import same_but_for_imports, syntax_error
 from flowevolve.programs.names import defines, may_bind
 from flowevolve.prompts.reading.edits import Found, LeftOut, apply_edits, failure, find_edits
+from flowevolve.prompts.reading.elisions import emptied
 from flowevolve.prompts.reading.fences import blocks, unwrapped
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.programs import ReadProgram, looks_whole, read_whole
 
 _TEXTS = (".md", ".markdown", ".txt")
+_NO_EDIT = (
+    f"no SEARCH/REPLACE block in the reply; one has the lines {SEARCH_LINE!r}, {MIDDLE_LINE!r} and {REPLACE_LINE!r}"
+)
 Form = Literal["edits", "whole"]
 """The form of a reply: SEARCH/REPLACE edits of the parent, or a whole program."""
 
@@ -36,7 +40,7 @@ def read_child(
     answer = _answer(reply, parent)
     found = _edits(answer, parent, form)
     if form == "edits" and not found and not looks_whole(answer, parent):
-        raise EditError("no SEARCH/REPLACE block in the reply", Reason.MISSING)
+        raise EditError(_NO_EDIT, Reason.MISSING)
     read = _edited(found, parent, all_edits=all_edits) if found else read_whole(answer, parent)
     for name, text in read.files.items():
         _check(name, parent[name], text, read.left_out)
@@ -120,7 +124,12 @@ def _imports_alone(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
 def _check(name: str, old: str, new: str, left_out: Sequence[LeftOut]) -> None:
     if not outside_unchanged(old, new):
         raise UnparsableReplyError(f"{name}: what is outside of the EVOLVE-BLOCK marks was changed", Reason.FROZEN)
-    wrong = syntax_error(new) if name.endswith(".py") and new != old else None
+    if not name.endswith(".py") or new == old:
+        return
+    left = emptied(new, old)
+    if left is not None:
+        raise UnparsableReplyError(f"{name} is not complete: the body of {left[:60]!r} is left out", Reason.ELIDED)
+    wrong = syntax_error(new)
     if wrong is not None:
         beside = f"; {left_out[0].message}" if left_out else ""
         raise UnparsableReplyError(f"{name} does not compile: {wrong}{beside}", Reason.DOES_NOT_COMPILE)

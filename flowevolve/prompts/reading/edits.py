@@ -22,8 +22,13 @@ _REPLACE = re.compile(
     r"^[ \t]*(?:[<>]{4,12}|\+{5,12})[ \t]*(?:REPLACE|UPDATED|NEW|END)\b[ \t]*" + _AFTER + r"|^[ \t]*>{7}[ \t]*$",
     re.IGNORECASE,
 )
-_SEARCH_WORD = re.compile(r"^[ \t*_#>-]*(?:SEARCH|FIND)[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
-_REPLACE_WORD = re.compile(r"^[ \t*_#>-]*REPLACE(?:[ \t]+WITH)?[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
+_SEARCH_WORD = re.compile(
+    r"^[ \t*_#>-]*(?:SEARCH|FIND)[ \t*_]*:[ \t*_]*$|^[ \t]*(?:\*\*|#+ )(?:SEARCH|FIND)(?:\*\*)?[ \t]*$", re.IGNORECASE
+)
+_REPLACE_WORD = re.compile(
+    r"^[ \t*_#>-]*REPLACE(?:[ \t]+WITH)?[ \t*_]*:[ \t*_]*$|^[ \t]*(?:\*\*|#+ )REPLACE(?:[ \t]+WITH)?(?:\*\*)?[ \t]*$",
+    re.IGNORECASE,
+)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[\w.+-]*[ \t]*$")
 _FILE = re.compile(r"^[ \t*_#]*FILE(?:NAME)?[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+
+from flowevolve.programs.names import is_docstring, parsed
 
 _DOTS = r"(?:\.{3}|…)"
 _THINGS = (
@@ -51,3 +54,32 @@ def named_elision(program: str, parent: str) -> str | None:
     words, defined = Counter(_WORD.findall(program)), set(_DEFINED.findall(parent))
     only = (found[0].strip() for found in named if words[found["name"]] == 1 and found["name"] in defined)
     return next((line for line in only if line not in parent), None)
+
+
+_UNCHANGED = re.compile(r"#.*\b(?:unchanged|same|as (?:before|above)|existing|original)\b", re.IGNORECASE)
+
+
+def emptied(program: str, parent: str) -> str | None:
+    """The first line of a function of a Python program that has a body in its parent alone: here it is only ``...``, or
+    ``pass`` with a remark that it is unchanged.
+    """
+    old, new = parsed(parent), parsed(program)
+    if old is None or new is None:
+        return None
+    lines = program.split("\n")
+    whole = {each.name for each in _functions(new) if not _is_empty(each, lines)}
+    lost = {each.name for each in _functions(old) if not _is_empty(each, parent.split("\n"))} - whole
+    return next((lines[each.lineno - 1].strip() for each in _functions(new) if each.name in lost), None)
+
+
+def _functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _is_empty(function: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> bool:
+    match [each for each in function.body if not is_docstring(each)]:
+        case [ast.Expr(ast.Constant(value))]:
+            return value is ...
+        case [ast.Pass()]:
+            return any(map(_UNCHANGED.search, lines[function.lineno - 1 : function.end_lineno]))
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve._util.thinking import split_thinking
@@ -34,8 +34,8 @@ _NO_PROGRAMS = frozenset(
     {"bash", "sh", "shell", "console", "zsh", "text", "txt", "plaintext", "output", "markdown", "md", "json", "jsonc"}
     | {"yaml", "yml", "diff", "patch", "mermaid", "latex", "tex", "html", "xml", "toml"}
 )
-_CODE_ENDINGS = SLASHES | {"jsx", "tsx", "rb", "jl"}
-"""The endings of files whose text is code, but not Python."""
+_CODE_ENDINGS = SLASHES | {"py", "jsx", "tsx", "rb", "jl"}
+"""The endings of files whose text is code."""
 _PYTHON = frozenset({"python", "py", "python3"})
 _CODE_LINE = re.compile(
     r"^(?:import |from \S+ import |def |class |async def |@\w|#!|\"\"\"|'''|if __name__|[A-Z_][A-Z0-9_]* *= )"
@@ -173,10 +173,21 @@ def _texts(answer: str, parent: Mapping[str, str]) -> dict[str, str]:
         end = block.stop
         if named is not None:
             found.setdefault(named, []).append(block)
+    for name, each in found.items():
+        _refuse_several(name, each, parent.keys() - found.keys())
     return {
         name: _meant(each, answer, parent[name], f"block of {name}", python=name.endswith(".py")).body
         for name, each in found.items()
     }
+
+
+def _refuse_several(name: str, found: Sequence[Block], others: Collection[str]) -> None:
+    """Raises: UnparsableReplyError if a block of a file has a remark alone on its line that names one of the others."""
+    remarks = (_REMARK.fullmatch(line) for block in found for line in block.body.split("\n") if line[:1] in "#/")
+    other = next((remark[1] for remark in remarks if remark is not None and remark[1] in others), None)
+    if other is not None:
+        message = f"the block of {name} has {other} in it, too; write each file in a block of its own"
+        raise UnparsableReplyError(message, Reason.AMBIGUOUS)
 
 
 def _file_of(block: Block, above: Sequence[str], known: Mapping[str, str]) -> str | None:
@@ -203,7 +214,7 @@ def _one_text(answer: str, parent: str | None, language: str, name: str = "") ->
     python = language in _PYTHON
     found = [block for block in blocks(answer, [name] if name else ()) if block.body.strip()]
     programs = [block for block in found if block.language not in _NO_PROGRAMS - {language} or block.label == name]
-    if not programs and len(found) == 1 and (_is_program(found[0].body) if python else _may_be(found[0], name)):
+    if not programs and len(found) == 1 and _may_be(found[0], name) and (not python or _is_program(found[0].body)):
         programs = found
     if programs:
         block = _meant(programs, answer, parent, "program", python=python)
