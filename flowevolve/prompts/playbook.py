@@ -227,9 +227,13 @@ def _example_requests(template: str) -> list[CuratorRequest]:
 
 def _json_list(reply: str) -> list[JSON]:
     found = read_json(reply)
-    operations = found.get("operations") if isinstance(found, dict) else found
-    if isinstance(operations, list):
-        return operations
+    if not isinstance(found, dict):
+        return found
+    if _curator_request(found) is not None:
+        return [found]
+    lists = [value for value in found.values() if isinstance(value, list)]
+    if len(lists) == 1:
+        return lists[0]
     raise UnparsableReplyError("no JSON list of operations in the reply", Reason.MISSING)
 
 
@@ -238,15 +242,15 @@ def _curator_request(entry: JSON) -> CuratorRequest | None:
         return None
     text, verb = without_counters(_text(entry)), _verb(entry)
     section = str(entry.get("section") or "")
-    one, several = ids_in(entry.get("id")), ids_in(entry.get("ids"))
+    ids = ids_in([*ids_in(entry.get("id")), *ids_in(entry.get("ids"))])
     if verb == "ADD" and text:
         return CuratorRequest("ADD", (), section, text)
-    if verb == "UPDATE" and text and len(one) == 1:
-        return CuratorRequest("UPDATE", one, "", text)
-    if verb == "DELETE" and len(one) == 1:
-        return CuratorRequest("DELETE", one, "", "")
-    if verb == "MERGE" and text and len(several) > 1:
-        return CuratorRequest("MERGE", several, "", text)
+    if verb == "UPDATE" and text and len(ids) == 1:
+        return CuratorRequest("UPDATE", ids, "", text)
+    if verb == "DELETE" and len(ids) == 1:
+        return CuratorRequest("DELETE", ids, "", "")
+    if verb == "MERGE" and text and len(ids) > 1:
+        return CuratorRequest("MERGE", ids, "", text)
     return None
 
 

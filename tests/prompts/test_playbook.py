@@ -129,6 +129,22 @@ def test_lessons_are_read_in_the_forms_that_models_give_a_list(line: str, said: 
     assert [lesson.strip("*") for lesson in parse_lessons(written)] == ["check units"]
 
 
+@pytest.mark.parametrize("line", ["Lesson: {}", "**Lesson:** {}", "*Lesson:* {}", "__Lesson:__ {}"])
+@pytest.mark.parametrize(
+    ("said", "lesson"),
+    [
+        ("Check units.", "Check units."),
+        ("*Check units.*", "Check units."),
+        ("_Check units._", "Check units."),
+        ("**Check units.**", "Check units."),
+        ("_id is a key.", "_id is a key."),
+        ("Give **two** decimals of a*b.", "Give **two** decimals of a*b."),
+    ],
+)
+def test_emphasis_around_a_lesson_is_no_part_of_it(line: str, said: str, lesson: str) -> None:
+    assert parse_lesson(line.format(said), ()).lessons == (lesson,)
+
+
 def test_what_only_speaks_of_a_lesson_is_none() -> None:
     assert (
         parse_lesson("Diagnosis: the lesson: none.\nNo lesson: it was right.\nLessons learnt: many", set()).lessons
@@ -265,6 +281,19 @@ def test_what_a_curator_keeps_stays_as_it_is(verb: str) -> None:
     assert parse_curator_requests(json.dumps([kept])) == ([], 0)
     requests, unread = parse_curator_requests(json.dumps([kept, {"op": "ADD", "text": "a"}, {"op": "WHAT"}]))
     assert ([request.text for request in requests], unread) == (["a"], 1)
+
+
+@pytest.mark.parametrize("ids", ['"ids": ["str-00001"]', '"id": ["str-00001"]', '"id": "str-00001"'])
+@pytest.mark.parametrize("written", ["[{}]", "{}", '{{"reasons": "It was vague.", "changes": [{}]}}'])
+def test_operations_may_stand_in_an_object_or_alone_and_ids_in_a_list(ids: str, written: str) -> None:
+    (request,), unread = parse_curator_requests(written.format(f'{{"op": "UPDATE", {ids}, "text": "Check units."}}'))
+    assert (request.verb, request.ids, request.text, unread) == ("UPDATE", ("str-00001",), "Check units.", 0)
+
+
+def test_commands_of_latex_are_kept_though_their_backslashes_are_not_doubled() -> None:
+    said = r"Use \frac{a}{b}, \beta \times \theta, \text{kg} and \rho \neq 0."
+    (request,), _ = parse_curator_requests(f'[{{"op": "ADD", "section": "formulas", "text": "{said}"}}]')
+    assert request.text == said
 
 
 def test_an_empty_list_says_that_nothing_is_to_be_changed() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 _DECORATION = r"[ \t>*_#`~•+–-]*(?:\d{1,3}[.)][ \t*_]*)?"
+CLOSES_NAME = r"(?:[*_]{2,}|[*_](?=[ \t]|$))?"
+"""What may close the emphasis of a name behind its colon; a single mark in front of a word opens that of the value."""
 _MARKED = re.compile(r"^[ \t]*\[\[[ \t]*##[ \t]*(\w+)[ \t]*##[ \t]*\]\]", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–][ \t]+|\(?\d{1,3}[.):][ \t]+|[a-z][.)][ \t]+)(.*)$")
 _NEXT_FIELD = re.compile(r"^[ \t>*_#]*[A-Z][\w ]{0,30}[*_]*:[ \t*_]*")
@@ -19,7 +21,7 @@ _UNDERLINE = re.compile(r"^[ \t]*={3,}[ \t]*$")
 def _line(names: str) -> re.Pattern[str]:
     return re.compile(
         rf"^{_DECORATION}(?:the[ \t]+)?(?:{names})[ \t]*#?\d{{0,3}}[ \t]*[*_`]*[ \t]*"
-        r"(?:[:=：]|[-–—]+[ \t]|\bis:?[ \t])[ \t]*[*_]*[ \t]*(.*)$",
+        rf"(?:[:=：]|[-–—]+[ \t]|\bis:?[ \t])[ \t]*{CLOSES_NAME}[ \t]*(.*)$",
         re.IGNORECASE | re.MULTILINE,
     )
 

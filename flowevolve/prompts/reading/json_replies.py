@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ Found = dict[str, JSON] | list[JSON]
 _NEAR = 240
 """How many characters in front of a value in a text are searched for what they say of it."""
 _CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_LATEX = re.compile(r"[\x08\f\r](?=[a-z])|\t(?=ext[a-z]*\{|frac\b|heta\b|imes\b|riangle)|\n(?=abla\b|eq\b)")
+"""What JSON makes of the first two characters of a command of LaTeX whose backslash was not doubled."""
 _ENDS_OF_TURN = re.compile(r"(?:(?:<[|｜][\w▁]+[|｜]>|</s>|<end_of_turn>)\s*)+\Z")
 """What ends a model's turn, which some servers leave at the end of its text."""
 _MOST_OF_ENDS = 200
@@ -164,7 +167,12 @@ def text_of(data: Mapping[str, JSON], name: str) -> str:
         value = "\n".join(str(each) for each in value)
     if not isinstance(value, str) or not value.strip():
         raise UnparsableReplyError(f"{name!r} is missing or no text")
-    return value.strip()
+    return _with_latex(value).strip()
+
+
+def _with_latex(text: str) -> str:
+    """The text with commands of LaTeX as they are meant; in JSON their backslashes have to be doubled."""
+    return _LATEX.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def texts(values: object, name: str) -> tuple[str, ...]:
@@ -176,7 +184,7 @@ def texts(values: object, name: str) -> tuple[str, ...]:
     """
     if not isinstance(values, list):
         raise UnparsableReplyError(f"{name!r} is missing or no array")
-    written = (value.strip() for value in values if isinstance(value, str))
+    written = (_with_latex(value).strip() for value in values if isinstance(value, str))
     found = tuple(dict.fromkeys(value for value in written if value and not is_placeholder(value)))
     if not found:
         raise UnparsableReplyError(f"no text among {name!r}")
