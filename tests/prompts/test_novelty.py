@@ -18,6 +18,8 @@ from flowevolve.prompts.novelty import read_novelty
         ("Verdict: new - no other program does it", "new"),
         ("Verdict: new and not the same", "new"),
         ("The program is new.", "new"),
+        ("It sorts as program 1 does.\n\n## Verdict\nnew", "new"),
+        ("**Verdict:**\n\n**same**\n\n**Reason:** It is not new.", "same"),
     ],
 )
 def test_a_verdict_is_the_word_that_it_says(reply: str, verdict: str) -> None:

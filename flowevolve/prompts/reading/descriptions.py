@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowevolve.core.reply_reading import UnparsableReplyError
-from flowevolve.prompts.reading.fields import lines_named, plain
+from flowevolve.prompts.reading.fields import CLOSES_NAME, lines_named, plain
 from flowevolve.prompts.reading.json_replies import answer_in
 
-_FIELD = re.compile(r"^[ \t>*_#`•+–-]*(name|idea)[ \t*_`]*[:：][ \t*_]*(\S.*)$", re.IGNORECASE)
+_FIELD = re.compile(
+    rf"^[ \t>*_#`•+–-]*(name|idea)(?:[ \t*_`]*[:：][ \t]*{CLOSES_NAME}[ \t]*(\S.*)?|[ \t*_`]*)$", re.IGNORECASE
+)
+"""A line with a name and its value, or with the name of the value on the next line."""
 _PROGRAM = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|<{4,}|-{5,}|[*_#>]*(?:SEARCH|FIND|FILE\w*)\b[ \t*_]*:)", re.IGNORECASE)
 _LONGEST_NAME = 80
 _LONGEST_IDEA = 300
@@ -45,16 +49,35 @@ def read_description(reply: str) -> tuple[Description, str]:
     except UnparsableReplyError:
         return Description(), reply
     end = next((number for number, line in enumerate(lines) if _PROGRAM.match(line)), None)
-    found: dict[str, tuple[int, str]] = {}
-    for number, line in enumerate(lines[:end]):
-        field = _FIELD.match(line)
-        if field is not None:
-            found.setdefault(field[1].lower(), (number, plain(field[2])))
-        elif end is None and line.strip():
-            break
-    if not found or (end is None and len(found) < 2):
+    found, taken = _fields(lines, range(len(lines) if end is None else end), first_lines=end is None)
+    if not found:
         return Description(), reply
-    taken = {number for number, _ in found.values()}
     rest = "\n".join(line for number, line in enumerate(lines) if number not in taken)
-    name, idea = (found.get(key, (0, ""))[1] for key in ("name", "idea"))
-    return _description(name, idea), rest
+    return _description(found.get("name", ""), found.get("idea", "")), rest
+
+
+def _fields(lines: Sequence[str], among: range, *, first_lines: bool) -> tuple[dict[str, str], set[int]]:
+    """The fields in lines with these numbers, and the numbers of the fields' lines; with ``first_lines`` none at all
+    unless both are there, with nothing in front or between.
+    """
+    found: dict[str, str] = {}
+    taken: set[int] = set()
+    place = among.start
+    while place in among:
+        field = _FIELD.match(lines[place])
+        if field is not None and field[1].lower() not in found:
+            value = place if field[2] else _below(lines, range(place + 1, among.stop))
+            if value is not None:
+                found[field[1].lower()] = plain(field[2] or lines[value])
+                taken |= {place, value}
+                place = value
+        elif first_lines and lines[place].strip():
+            break
+        place += 1
+    return (found, taken) if len(found) > first_lines else ({}, set())
+
+
+def _below(lines: Sequence[str], among: range) -> int | None:
+    """The number of the first line among these that is not blank; None if it has another field, or is a heading."""
+    first = next((number for number in among if lines[number].strip()), None)
+    return None if first is None or _FIELD.match(lines[first]) or lines[first].lstrip().startswith("#") else first

@@ -11,7 +11,7 @@ from typing import TypeVar
 from flowevolve._util.json_types import JSON
 from flowevolve.core.reply_reading import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import blocks, outside
-from flowevolve.prompts.reading.fields import lines_named, marked_fields, plain, tagged
+from flowevolve.prompts.reading.fields import lines_named, marked_fields, paragraphs_under, plain, tagged
 from flowevolve.prompts.reading.json_replies import answer_in, read_json
 
 Word = TypeVar("Word", bound=str)
@@ -79,7 +79,8 @@ def read_word(reply: str, name: str, known: Collection[Word]) -> Word:
     text = outside(whole, blocks(whole))
     text = text if text.strip() else whole
     values = [*lines_named(text, f"final {name}")] or [*lines_named(text, name), *tagged(text, name)]
-    said = [_words(value) for value in values if value] or [_words(text)]
+    values = [value for value in values if value] or paragraphs_under(text, [name], ["reason"])
+    said = [_words(value) for value in values] or [_words(text)]
     found = {word for word in known for each in said if word.lower() in each}
     if len(found) == 1 and all(any(word.lower() in each for word in found) for each in said):
         return found.pop()
