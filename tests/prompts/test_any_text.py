@@ -91,6 +91,8 @@ def test_what_is_outside_of_marks_stays_as_it_is(reply: str, parent: str | None)
             "<think>\n",
             "<answer>",
             "</answer>",
+            "<analysis>\n",
+            "<|end|>",
             "```\n",
         ),
         *(
@@ -107,6 +109,7 @@ def test_what_is_outside_of_marks_stays_as_it_is(reply: str, parent: str | None)
             "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
             "SEARCH:\n",
             "SEARCH:\nREPLACE:\n",
+            "**SEARCH**\n",
             "FILE: a\n",
             "a\n",
             " ",

@@ -96,7 +96,7 @@ def find_edits(answer: str, files: Collection[str] = ()) -> list[Found]:
 
 def _named_above(above: Sequence[str], known: Collection[str]) -> str | None:
     """The file that the lines since the previous edit name in other ways than by a line ``FILE: name``."""
-    return None if any(map(_FILE.match, above)) else file_named_above(above, known)
+    return file_named_above(above, known) if known and not any(map(_FILE.match, above)) else None
 
 
 def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:

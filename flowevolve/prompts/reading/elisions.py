@@ -66,9 +66,9 @@ def emptied(program: str, parent: str) -> str | None:
     old, new = parsed(parent), parsed(program)
     if old is None or new is None:
         return None
-    lines = program.split("\n")
+    lines, before = program.split("\n"), parent.split("\n")
     whole = {each.name for each in _functions(new) if not _is_empty(each, lines)}
-    lost = {each.name for each in _functions(old) if not _is_empty(each, parent.split("\n"))} - whole
+    lost = {each.name for each in _functions(old) if not _is_empty(each, before)} - whole
     return next((lines[each.lineno - 1].strip() for each in _functions(new) if each.name in lost), None)
 
 
