@@ -23,7 +23,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_body import check_readable
 from flowevolve.core.fresh_score import FreshScore
-from flowevolve.core.graph import Discard, Emit, Graph, NotYet
+from flowevolve.core.graph import AnyStage, Discard, Emit, Graph, NotYet
 from flowevolve.core.item import Item
 from flowevolve.core.logged_changes import LoggedChange, logged_change
 from flowevolve.core.model import LLMError
@@ -87,6 +87,17 @@ def check_target(target: str, graph: Graph) -> None:
         raise EngineError(
             f"it emitted to {target!r}, which is no stage of the graph; there are {', '.join(graph.positions)}"
         )
+
+
+def target_of(emit: Emit, stage: AnyStage, graph: Graph) -> str:
+    """The stage that an emission of ``stage`` goes to: the one it names, or else the first that comes after.
+
+    Raises:
+        EngineError: as `check_target`.
+    """
+    target = next(iter(stage.to), "") if emit.to is None else emit.to
+    check_target(target, graph)
+    return target
 
 
 def check_proposal(artifact: object, parents: Sequence[object]) -> None:

@@ -47,10 +47,10 @@ from flowevolve.engine.contract import (
     INIT,
     check_emission,
     check_generator,
-    check_target,
     estimate_of,
     init_error,
     stage_error,
+    target_of,
 )
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
@@ -264,7 +264,7 @@ class Dispatcher:
             async with cancelled_by_others_alone(), aclosing(self._begin(stage, item)) as emissions:
                 async for emit in emissions:
                     check_emission(emit, self.pool)
-                    target = self._target(stage, emit)
+                    target = target_of(emit, stage, self.graph)
                     if work is None or not work.handed_on(target, emit.payload):
                         await send(target, self.emitted(stage.name, target, item, emit, children))
                         children += 1
@@ -319,11 +319,6 @@ class Dispatcher:
             work = stage.run(item, StageContext(self.services, stage.name, item.id, priority))
         check_generator(work)
         return work
-
-    def _target(self, stage: AnyStage, emit: Emit) -> str:
-        target = emit.to if emit.to is not None else next(iter(stage.to), "")
-        check_target(target, self.graph)
-        return target
 
     def emitted(self, source: str, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
         """Make an item of what the work on ``item`` emitted as its ``index``th emission; the caller sends it on."""

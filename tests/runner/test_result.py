@@ -377,5 +377,5 @@ def test_the_file_of_a_run_is_neither_loaded_alone_nor_written_over(tmp_path: Pa
 def test_a_result_is_not_saved_over_a_directory(result: fe.Result, tmp_path: Path) -> None:
     with pytest.raises(fe.InputError, match="is a directory; give the path of a file"):
         result.save(tmp_path)
-    with pytest.raises(fe.InputError, match="can't be written: No such file or directory$"):
+    with pytest.raises(fe.InputError, match=r"can't be written: No such file or directory$"):
         result.save(tmp_path / "missing" / "saved.json")

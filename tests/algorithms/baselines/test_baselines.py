@@ -146,7 +146,9 @@ def test_a_file_that_an_evaluator_lacks_is_named_where_it_is_outside_of_the_sand
         "from pathlib import Path\n\n\ndef evaluate(program_path):\n"
         '    return {"score": float(Path(__file__).with_name("best.txt").read_text())}\n'
     )
-    with pytest.raises(InputError, match=rf"the seed fails: .* No such file or directory: '{tmp_path}/best\.txt'; mend"):
+    with pytest.raises(
+        InputError, match=rf"the seed fails: .* No such file or directory: '{tmp_path}/best\.txt'; mend"
+    ):
         evolve(config(task={"name": "program", "folder": str(tmp_path)}))
 
 
