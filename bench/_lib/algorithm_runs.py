@@ -26,6 +26,10 @@ ROW = ("problem", "algorithm", "mode", "best", "tokens", "evaluations", "seconds
 """The fields of a run that are written into a result file."""
 
 
+class NothingScoredError(InputError):
+    """A run had no candidate with a score by its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A run to perform. ``settings`` is its configuration without the seed."""
@@ -118,7 +122,9 @@ class _Watch:
         report = result.report
         if result.best is None:
             spent = result.llm.usage.total_tokens
-            raise InputError(f"{job.problem}, {job.algorithm}, {job.mode}: nothing was scored for {spent} tokens")
+            raise NothingScoredError(
+                f"{job.problem}, {job.algorithm}, {job.mode}: nothing was scored in {spent} tokens"
+            )
         return Run(
             problem=job.problem,
             algorithm=job.algorithm,
@@ -139,7 +145,11 @@ def configure(job: Job) -> Config:
 
 
 def perform(job: Job) -> Run:
-    """Run a job in this process."""
+    """Run a job in this process.
+
+    Raises:
+        NothingScoredError: if the run ended before anything was scored.
+    """
     config = configure(job)
 
     async def main() -> Run:

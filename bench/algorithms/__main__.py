@@ -15,9 +15,11 @@ from pathlib import Path
 
 import bench.algorithms
 from bench._lib.command import argument_parser
-from bench.algorithms.groups import Group, groups
+from bench._lib.paths import lacking
+from bench.algorithms.groups import HARNESSES, Group, groups
 from bench.algorithms.results import beside, real, simulated
 from bench.algorithms.section import section
+from bench.meta_harness import runs as meta_harness
 from flowevolve._util.errors import FlowevolveError
 
 SEEDS, QUICK_SEEDS = 5, 2
@@ -43,10 +45,11 @@ def main() -> int:
         if asked.server is not None:
             content = real(str(asked.server), float(asked.minutes), int(asked.seeds or 1))
         else:
-            found = _chosen(groups(int(asked.processes)), asked.groups, parser)
+            every = groups(int(asked.processes))
+            found = _chosen(every, asked.groups, parser)
             seeds = int(asked.seeds or (QUICK_SEEDS if asked.quick else SEEDS))
             content = simulated(found, seeds, quick=bool(asked.quick), processes=int(asked.processes))
-            if asked.groups is not None and asked.json is not None and asked.json.exists():
+            if found.keys() != every.keys() and asked.json is not None and asked.json.exists():
                 content = beside(content, json.loads(asked.json.read_text(encoding="utf-8")))
     except FlowevolveError as error:
         print(error, file=sys.stderr)
@@ -63,7 +66,13 @@ def _chosen(
     for name in names or ():
         if name not in found:
             parser.error(f"--groups: {name!r} is none of {', '.join(found)}")
-    return {name: group for name, group in found.items() if names is None or name in names}
+    chosen = {name: group for name, group in found.items() if names is None or name in names}
+    if HARNESSES in chosen and (missing := lacking(meta_harness.READS)):
+        if names is not None:
+            parser.error(missing)
+        print(f"{HARNESSES}: left out. {missing}", flush=True)
+        del chosen[HARNESSES]
+    return chosen
 
 
 if __name__ == "__main__":

@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from itertools import product
 
 from bench._lib.algorithm_runs import MODES, Job, Mode, Settings
+from bench._lib.paths import DATA
 from bench._lib.searches import BASELINES, METHODS, PROFILE, WIDTH, measured_problem, program_problem
 from bench.ace import runs as ace
 from bench.meta_harness import runs as meta_harness
 from bench.quality.methods import METHODS as GEPA, OTHERS
 from bench.quality.runs import SYNC as GEPA_SYNC
 
+HARNESSES = "harnesses"
+"""The group that reads rows of public data sets."""
 BASELINE = "one_plus_lambda"
 """The search that the other searches over programs are compared with."""
 PUBLISHED_WIDTHS = {"cse": 1, "context_evolve": 1}
 """The widths of searches whose published form takes one step at a time."""
 ACE_WIDTH = 16
-HARNESS = meta_harness.Setting(minutes=30.0, width=16, workers=8, data=meta_harness.DATA)
+HARNESS = meta_harness.Setting(minutes=30.0, width=16, workers=8, data=DATA)
 """The setting that `bench.meta_harness` reports, except for the minutes: here tokens end a run."""
 
 
@@ -96,7 +99,7 @@ def groups(processes: int) -> Mapping[str, Group]:
             quick_tokens=500_000,
             quick_problems=("house_style",),
         ),
-        "harnesses": Group(
+        HARNESSES: Group(
             {"text_classification": {}},
             {"meta_harness": {mode: meta_harness.sections(mode, HARNESS) for mode in MODES}},
             tokens=2_000_000,

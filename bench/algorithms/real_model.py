@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bench._lib.algorithm_runs import MODES, Job, Run, perform
+from bench._lib.algorithm_runs import MODES, Job, NothingScoredError, Run, perform
 from bench._lib.real_server import NAME, served_model, smollm2
 from bench._lib.searches import TIMEOUT
 from bench.algorithms.groups import SEARCHES, search
@@ -66,8 +66,13 @@ async def _on_vllm(log: Path, minutes: float, seeds: int) -> Sequence[Run]:
 
 
 def _one_by_one(jobs: Sequence[Job]) -> Sequence[Run]:
+    """Make all runs but those that are too short for a score, and say so of these."""
     runs: list[Run] = []
     for job in jobs:
-        runs.append(perform(job))
-        print(runs[-1].line(), flush=True)
+        try:
+            runs.append(perform(job))
+        except NothingScoredError as error:
+            print(f"{error}; this run is left out", flush=True)
+        else:
+            print(runs[-1].line(), flush=True)
     return runs

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from bench._lib.algorithm_runs import Run, configure, perform_all
 from bench._lib.environment import environment
+from bench._lib.paths import DATA
 from bench._lib.stats import Content
 from bench.algorithms.figures import Row
 from bench.algorithms.groups import Group
 from bench.algorithms.real_model import perform_real
-from bench.meta_harness.runs import DATA
 from flowevolve._util.errors import InputError
 from flowevolve.runner.assemble import make_task
 

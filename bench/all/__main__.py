@@ -11,7 +11,7 @@ from pathlib import Path
 
 import bench.all
 from bench._lib.command import argument_parser
-from bench._lib.paths import ROOT
+from bench._lib.paths import ROOT, lacking
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
 from bench.report.results import RESULTS
@@ -26,17 +26,26 @@ def main() -> int:
     is_quick = asked.tier == "quick"
     out = (asked.out or (Path("runs/bench") if is_quick else RESULTS)).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    failed = []
+    failed, left_out = [], []
     for each in BENCHES:
-        if each.quick is not None and (asked.only is None or each.name in asked.only):
+        if each.quick is None or (asked.only is not None and each.name not in asked.only):
+            continue
+        if missing := lacking(each.reads):
+            print(f"{each.name}: left out. {missing}", flush=True)
+            left_out.append(each.name)
+        else:
             command = arguments(each, out / f"{each.name}.json", is_quick=is_quick)
             print(f"{each.name}: python {shlex.join(command)}", flush=True)
             began = time.monotonic()
             code = subprocess.run([python_of(each), *command], cwd=ROOT, check=False).returncode
             print(f"{each.name}: {time.monotonic() - began:.0f} s, exit code {code}", flush=True)
             failed += [each.name] if code else []
-    print(f"results in {out}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    print(f"results in {out}" + _listed("failed", failed) + _listed("left out", left_out))
     return 1 if failed else 0
+
+
+def _listed(what: str, names: Sequence[str]) -> str:
+    return f"; {what}: {', '.join(names)}" if names else ""
 
 
 def python_of(each: Bench) -> str:

@@ -10,8 +10,9 @@ from pathlib import Path
 import bench.meta_harness
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
+from bench._lib.paths import DATA, lacking
 from bench._lib.stats import spread
-from bench.meta_harness.runs import CANDIDATES, DATA, IN_FLIGHT, MODES, PROFILE, WORLD, Setting, Side, compare, ratio
+from bench.meta_harness.runs import CANDIDATES, IN_FLIGHT, MODES, PROFILE, READS, WORLD, Setting, Side, compare, ratio
 
 GOAL = 4.7
 """The ratio that FlashEvolve reports: 1.4 over 0.3 proposals a minute."""
@@ -39,6 +40,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8, help="of its stages propose and benchmark")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder with symptom2disease and ag_news")
     arguments = parser.parse_args()
+    if missing := lacking(READS, arguments.data):
+        parser.error(missing)
     seeds = range(1 if arguments.quick else 3)
     pairs = compare(seeds, Setting(arguments.minutes, arguments.width, arguments.workers, arguments.data))
     figures = figures_of(pairs)

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from bench._lib.paths import ROOT
 from flowevolve._util import clock
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.events import Event
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 
-DATA = ROOT.parent / "shared" / "data"
+READS = (
+    "symptom2disease/symptom2disease_train.jsonl",
+    "symptom2disease/symptom2disease_val.jsonl",
+    "ag_news/ag_news_1200.jsonl.gz",
+)
+"""The files with rows, in the folder `Setting.data`."""
 MODES = ("sync", "stream")
 PROFILE, WORLD, IN_FLIGHT, CANDIDATES = "qwen3-8b-h100", "harness", 256, 3
 TUNED = ("propose", "benchmark")
@@ -62,14 +66,11 @@ def sections(mode: str, setting: Setting) -> dict[str, object]:
         "test": False,
         **({"width": 1} if mode == "sync" else {"max_in_flight": setting.width}),
     }
-    symptoms = data / "symptom2disease"
+    train, val, news = (str(data / file) for file in READS)
     sets = {
-        "symptom2disease": {
-            "train": str(symptoms / "symptom2disease_train.jsonl"),
-            "val": str(symptoms / "symptom2disease_val.jsonl"),
-        },
+        "symptom2disease": {"train": train, "val": val},
         "ag_news": {
-            "path": str(data / "ag_news" / "ag_news_1200.jsonl.gz"),
+            "path": news,
             "sizes": {"train": 120, "val": 60, "test": 60},
             "text_fields": ["title", "description"],
             "label_field": "label",

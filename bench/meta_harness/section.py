@@ -50,7 +50,7 @@ def section(content: Content) -> str:
 --workers {settings["workers"]} --json bench/results/meta_harness.json
 
 *Simulated*: profile `{settings["profile"]}`, world `{settings["world"]}`, Symptom2Disease and AG News (120 training \
-and 60 validation rows),
+and 60 validation rows; [where to get them](../reproduce.md)),
 {len(settings["seeds"])} seeds, {settings["minutes"]:.0f} virtual minutes each. The harnesses really run in the
 sandbox, but the time that they take themselves is not counted. Both modes may have {settings["in_flight"]} requests in
 flight, and a proposer may write up to {settings["candidates"]} harnesses. Lockstep scores the harnesses of one proposer

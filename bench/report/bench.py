@@ -20,7 +20,8 @@ class Bench:
     git pathspecs; once they change, the result is old. ``quick`` has the arguments of the bench's short form; it is
     None if the bench needs a server of the reader's. ``full`` has the arguments that the published result was made
     with. ``environment`` is the folder of the environment that the bench runs in, if it needs more than ours. ``goals``
-    says which goals it has and whether they are met.
+    says which goals it has and whether they are met. ``reads`` are files with rows of public data sets, in
+    `bench._lib.paths.DATA`, without which it can't be run.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Bench:
     full: str = ""
     environment: str | None = None
     goals: Callable[[Content], Verdicts] = lambda content: {}
+    reads: Sequence[str] = ()
 
     def missed(self, content: Content) -> Sequence[str]:
         """What the goals that a result misses are about."""

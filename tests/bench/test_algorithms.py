@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from bench._lib.algorithm_runs import MODES, ROW, Job, Mode, Run, configure, perform
+from bench._lib.algorithm_runs import MODES, ROW, Job, Mode, NothingScoredError, Run, configure, perform
+from bench._lib.paths import DATA
 from bench._lib.searches import BASELINES, program_problem
 from bench.algorithms.figures import group, ratios, summarise
 from bench.algorithms.groups import BASELINE, Group, groups, search
 from bench.algorithms.real_model import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
 from bench.algorithms.results import beside, described, real, simulated
 from bench.algorithms.section import WORDS, answer, section
-from bench.meta_harness.runs import DATA
 from flowevolve._util.errors import InputError
 from flowevolve.runner.assemble import make_algorithm, make_task
 from flowevolve.runner.registries import ALGORITHMS
@@ -172,6 +172,22 @@ def test_scores_that_are_clearly_apart_at_the_same_tokens_are_named(monkeypatch:
     assert answer(content).endswith(" and 1 higher (1 where evaluating more helps)")
     raise_stream(content, second, -0.0991)
     assert answer(content).endswith(" and 0 higher")
+
+
+def test_runs_too_short_for_a_score_are_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def short_for_cse(job: Job) -> Run:
+        if job.algorithm == "cse":
+            raise NothingScoredError(f"{job.algorithm}, {job.mode}: nothing was scored")
+        return run_of(job.algorithm, 1.0, 30.0, mode=job.mode)
+
+    monkeypatch.setattr("bench.algorithms.real_model.perform", short_for_cse)
+    monkeypatch.setattr("bench.algorithms.real_model.served_model", lambda url: "small")
+    content = json.loads(json.dumps(real("http://127.0.0.1:9/v1", 0.5, 1)))
+    assert {row["algorithm"] for row in content["rows"]} == set(REAL_ALGORITHMS) - {"cse"}
+    assert "`cse`" not in section(content)
+    assert "cse, stream: nothing was scored; this run is left out" in capsys.readouterr().out
 
 
 def test_the_section_of_real_runs_says_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench._lib.paths import lacking
 from bench.all import __main__ as command
 from bench.all.__main__ import arguments, main, python_of
 from bench.report.bench import Bench
@@ -64,6 +65,17 @@ def test_a_bench_that_needs_more_than_ours_runs_in_its_own_environment_once_that
     assert python_of(nodes) == sys.executable, "it is not installed yet"
     (own / ".installed").touch()
     assert (python_of(page), python_of(nodes)) == (sys.executable, f"{own}/bin/python")
+
+
+def test_a_bench_whose_rows_are_not_there_is_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "lacking", lambda files: lacking(files, tmp_path))
+    monkeypatch.setattr(sys, "argv", ["all", "--tier", "quick", "--only", "meta_harness", "--out", f"{tmp_path}"])
+    assert main() == 0
+    said = capsys.readouterr().out
+    assert f"meta_harness: left out. {tmp_path}/symptom2disease/symptom2disease_train.jsonl: no such file" in said
+    assert said.endswith("; left out: meta_harness\n")
 
 
 def test_a_bench_that_fails_stops_none_of_the_others(

@@ -12,6 +12,7 @@ from bench.context_tokens import section as context_tokens
 from bench.families import section as families
 from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
+from bench.meta_harness.runs import READS
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.report.bench import SMALL, Bench
@@ -33,7 +34,7 @@ ALGORITHMS: Sequence[Bench] = (
         SMALL,
         "algorithms --server vllm-cpu --minutes 3",
         measures=(*RUNS, "flowevolve/algorithms"),
-        quick="--minutes 0.5",
+        quick="--minutes 1",
     ),
     Bench(
         "ace",
@@ -50,6 +51,7 @@ ALGORITHMS: Sequence[Bench] = (
         command="meta_harness --minutes 10 --width 24 --workers 12",
         measures=(*RUNS, "flowevolve/algorithms/meta_harness"),
         goals=meta_harness.goals,
+        reads=READS,
     ),
     Bench(
         "programs",
