@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 Content = Mapping[str, Any]
 """The content of a bench's result file."""
+WIDTH = 120
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Wrap a text at `WIDTH`. ``indent`` goes before all lines but the first."""
+    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
 
 
 def ranged(spread: Mapping[str, float], digits: int | None = None) -> str:

@@ -42,6 +42,14 @@ def score(content: Content) -> str:
     return f"{difference}: {signed(lead)}; {_worlds(groups)}{_reflected(groups, named=apart(groups)[0])}"
 
 
+def score_in_short(content: Content) -> str:
+    """How our score compares with gepa's over all worlds, and how many more reflections that takes."""
+    groups = by_world(content)
+    lead = lead_of(groups)
+    difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
+    return f"{difference}: {signed(lead)}, for {_times(reflections(groups))} times gepa's reflection calls"
+
+
 def goals(content: Content) -> Verdicts:
     return {SCORE: lead_of(by_world(content)).low >= 0}
 

@@ -70,9 +70,12 @@ def _counted(row: Content) -> str:
     return f"{sum(counted):.0f}" + (f", one round{each}" if is_one_round(row) else "")
 
 
-def beside(results: Mapping[str, Content], defaults: str, *, counted: bool = True) -> Iterator[str]:
+def beside(
+    results: Mapping[str, Content], defaults: str, *, counted: bool = True, batches: bool = True
+) -> Iterator[str]:
     """How many times the proposals of gepa's methods the defaults made on each workload. ``results`` are by page, and
-    ``defaults`` is what the defaults are called. ``counted`` also says of how many proposals that is.
+    ``defaults`` is what the defaults are called. ``counted`` also says of how many proposals that is; without
+    ``batches`` nothing is said of gepa's parallel proposals.
     """
     found = {
         workload: (page, of)
@@ -85,9 +88,9 @@ def beside(results: Mapping[str, Content], defaults: str, *, counted: bool = Tru
         wide = [_times(of, GEPAS[1]) for _, of in found.values()]
         say_little = "; one round in each run, so this says little" if counted and _one_round(results.values()) else ""
         gpu = gpu_name(next(iter(results.values())))
+        parallel = f"; and its parallel ones (4x4{say_little}): {', '.join(wide)}" if batches else ""
         yield (
-            f"On one {gpu} {defaults} made so many times synchronous gepa's proposals: {', '.join(told)}; and its "
-            f"parallel ones (4x4{say_little}): {', '.join(wide)}."
+            f"On one {gpu} {defaults} made so many times synchronous gepa's proposals: {', '.join(told)}{parallel}."
             f"{_times_to_scores(results.values())}"
         )
 

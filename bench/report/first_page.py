@@ -63,7 +63,7 @@ ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 BESIDE = "\n\n## Beside synchronous gepa\n\n"
 WHOLE = (
     "In brackets: until the best prompt keeps the score. "
-    "[Throughput](benchmarks/throughput.md) has the ranges, and what is counted."
+    "[Beside gepa](benchmarks/beside_gepa.md) has more, and what is counted."
 )
 ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two cores {defaults} made {real}."
 SINGLE = (

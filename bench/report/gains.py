@@ -26,6 +26,12 @@ gepa can also make proposals side by side (PxN): {proposals} as many as the defa
 By medians the defaults have the best score of any width sooner than the soonest width in {ahead} of {of} comparisons,
 and {missed} of their {runs} runs miss it{others}."""
 OF_OTHERS = {"stream_real": "in real time", MERGING_PEER: "agentdescent with its merging"}
+OTHERS_IN_SHORT = """\
+gepa can also make proposals side by side (PxN), {proposals} as many as the defaults (GPU, API). In {ahead} of {of}
+comparisons the defaults have the best score of any width sooner than the soonest width. agentdescent, which merges
+edits, too, and was set for speed, keeps gepa's score sooner than the defaults in {sooner_kept} of {of}, for fewer
+tokens in {cheaper_kept}."""
+SCORE_AT_EQUAL_TOKENS = "At equal tokens the held-out score of the defaults, less gepa's, is {score}."
 EQUAL = """\
 At equal tokens the held-out score of the defaults, less gepa's, is {score}; {ours} runs of the defaults and {gepas} of
 gepa's are then within {near} of the highest score of any run, {highest}."""
@@ -96,6 +102,27 @@ def parallel(content: Content, on_real: str) -> str:
         runs=sum(len(each.by_run) for each in timed),
         others=_of_others(found, widths),
     )
+
+
+def others_in_short(content: Content) -> str:
+    """How gepa's parallel proposals and agentdescent compare with the defaults in real time; empty if not run."""
+    found = simulated(content)
+    widths = widths_of(found)
+    proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
+    known = [each for each in proposals if each is not None]
+    if len(known) < len(found) or not in_real_time(found):
+        return ""
+    counts = peer_ahead(found, "stream_real")
+    return OTHERS_IN_SHORT.format(
+        proposals=f"{both(f'{1 / each.mean:.1f}' for each in known)} times",
+        ahead=_ahead(found, "stream_real", widths),
+        **counts,
+    )
+
+
+def score_at_equal_tokens(content: Content) -> str:
+    """The score of the defaults less synchronous gepa's when both have spent the same tokens."""
+    return SCORE_AT_EQUAL_TOKENS.format(score=_less_gepas(simulated(content), "stream"))
 
 
 def _of_others(found: Sequence[Rows], widths: Sequence[str]) -> str:

@@ -19,10 +19,10 @@ MERGED = """\
 
 def merging(without: Content, others: Content, folder: str) -> str:
     """What merging edits is worth, with links to pages in ``folder``; leaves out what was not measured."""
-    return " ".join(filter(None, (_without_merging(without, folder), _combee(others, folder))))
+    return " ".join(filter(None, (without_merging(without, folder), _combee(others, folder))))
 
 
-def _without_merging(without: Content, folder: str) -> str:
+def without_merging(without: Content, folder: str) -> str:
     """What merging is worth by runs of our own engine without it; empty if these were not measured."""
     single, default = (
         [row for row in without["rows"] if row["method"] == each] for each in (SINGLE, without["method"])

@@ -17,6 +17,10 @@ LEAD = """\
 **On simulated servers the defaults first reach the {score} that synchronous gepa (one proposal at a time) has after an
 hour in {time} of gepa's time to it, for {tokens} of its tokens; to reach and keep it: {time_kept}, {tokens_kept}**
 (medians{real}).{shorter}"""
+IN_SHORT = """\
+**On simulated servers the defaults first have the {score} that synchronous gepa (one proposal at a time) has after an
+hour in {time} of gepa's time to it, for {tokens} of its tokens, and keep it to the end after {time_kept} of the time,
+for {tokens_kept} of the tokens** (medians by workload, in real time)."""
 REAL = "; in real time up to {time}, {tokens}"
 SHORTER = {10.0: "gepa's score of minute 10 takes {} of gepa's time", 1.0: "that of minute 1 {}"}
 """What is said of the scores after so many minutes: of README's examples, and of the shortest runs on a GPU."""
@@ -28,14 +32,29 @@ METHODS: Mapping[str, str] = {
     MERGING_PEER: "agentdescent with its merging, in real time",
 }
 """The methods of the table, each with its name there."""
+SHORT_NAMES: Mapping[str, str] = {
+    BASE: "synchronous gepa, against its own runs",
+    "stream_real": "the defaults",
+    MERGING_PEER: "agentdescent with its merging",
+}
+"""The methods of the short table."""
 UNITS: Sequence[Spent] = ("seconds", "tokens")
 SOONEST = "the soonest width"
+SHORT_WIDTHS = "gepa's parallel proposals, the soonest of {widths} widths"
 WIDTHS = "gepa's parallel proposals, the soonest of {widths} widths, in real time"
 HEADER = (
     "what it takes to reach synchronous gepa's last {score} (and to keep it)",
     "GPU: of gepa's time",
     "of its tokens",
     "runs that miss it (at the end)",
+    "API: of gepa's time",
+    "of its tokens",
+    "runs that miss it (at the end)",
+)
+SHORT_HEADER = (
+    "until a method first has gepa's last {score} (until it keeps it)",
+    "GPU: of gepa's time",
+    "of its tokens",
     "API: of gepa's time",
     "of its tokens",
     "runs that miss it (at the end)",
@@ -50,6 +69,32 @@ Ranges are of workloads' medians ({repeats} runs of each method; rows for valida
 figures]({page}): commit {commit}{older}."""
 PEERS_LATER = ", of agentdescent's {later} ({last})"
 WAITED = " Servers waited for a core {gepas} of the time with synchronous gepa, {others} with others."
+
+
+def lead_in_short(content: Content) -> str:
+    """What the defaults gain in real time, in a sentence."""
+    found = simulated(content)
+    return IN_SHORT.format(
+        score=score_name(found[0]),
+        time=medians(found, "stream_real"),
+        tokens=medians(found, "stream_real", spent="tokens"),
+        time_kept=medians(found, "stream_real", kept=True),
+        tokens_kept=medians(found, "stream_real", spent="tokens", kept=True),
+    )
+
+
+def in_short(content: Content) -> str:
+    """A table of the defaults and of other projects in real time, with the runs of both servers counted together."""
+    found = simulated(content)
+    lines = [
+        (name, *_short_cells(found, found, method))
+        for method, name in SHORT_NAMES.items()
+        if all(workloads(rows, method, BASE) for rows in found)
+    ]
+    if widths := widths_of(found):
+        first, kept = ([_of_soonest(rows, widths, kept=each) for rows in found] for each in (False, True))
+        lines.append((SHORT_WIDTHS.format(widths=len(widths)), *_short_cells(first, kept, SOONEST)))
+    return table([title.format(score=score_name(found[0])) for title in SHORT_HEADER], lines)
 
 
 def lead(content: Content) -> str:
@@ -95,13 +140,24 @@ def methods_beside_gepa(content: Content, aims: str) -> str:
     return table([title.format(score=score_name(found[0])) for title in HEADER], lines)
 
 
+def _short_cells(first: Sequence[Rows], kept: Sequence[Rows], method: str) -> Iterator[str]:
+    """A method's cells as `_cells` has them, but with the runs that miss the score counted once for both servers."""
+    for one, other in zip(first, kept, strict=True):
+        yield from _spent(one, other, method)
+    yield f"{missed(first, method)} ({missed_at_the_end(kept, method)})"
+
+
 def _cells(first: Rows, kept: Rows, method: str) -> Iterator[str]:
     """A method's cells on a server: what it takes until it first has the score in the rows ``first`` and, in brackets,
     until it keeps it in the rows ``kept``.
     """
+    yield from _spent(first, kept, method)
+    yield f"{missed([first], method)} ({missed_at_the_end([kept], method)})"
+
+
+def _spent(first: Rows, kept: Rows, method: str) -> Iterator[str]:
     for spent in UNITS:
         yield f"{medians([first], method, spent=spent)} ({medians([kept], method, spent=spent, kept=True)})"
-    yield f"{missed([first], method)} ({missed_at_the_end([kept], method)})"
 
 
 def _soonest(rows: Rows, widths: Sequence[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, provenance, table
 from bench.gpu import section as gpu
 from bench.gpu.scores import ends
+from bench.report import beside_gepa
 from bench.report.age import Mark, mark_of
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
@@ -52,6 +53,9 @@ def pages(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> Mappin
     """The text of each page, by its path."""
     found = [(bench, read(bench.name, results)) for bench in benches]
     own = {PAGES / f"{bench.name}.md": page(bench, content) for bench, content in found if content is not None}
+    contents = {bench.name: content for bench, content in found if content is not None}
+    if all(name in contents for name in beside_gepa.NEEDS):
+        own[PAGES / f"{beside_gepa.NAME}.md"] = beside_gepa.page(contents)
     return {PAGE: first_page(found), ALL: answers(found), **own}
 
 

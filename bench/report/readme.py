@@ -6,48 +6,35 @@ bench/results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from textwrap import fill
 
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
-from bench._lib.text import Content
+from bench._lib.text import Content, wrapped
 from bench._lib.time_to_score import Rows, workloads
 from bench.equal_calls import section as of_equal_calls
-from bench.equal_calls.timing import CONCURRENCY
-from bench.gepa_adapter.section import by_default
 from bench.gpu import section as gpu
 from bench.gpu.rows import gpu_name
-from bench.prediction.section import rates
 from bench.quality import beside
 from bench.report import aiming, algorithm_pages, baseline, gains, merging, overview
-from bench.report.age import any_old, mark_of, the_defaults
+from bench.report.age import the_defaults
 from bench.report.bench import count_goals
 from bench.report.benches import BENCHES
+from bench.report.beside_gepa import MERGING, SIMULATED, age_of
 from bench.report.first_page import ON_GPUS
 from bench.report.gains import API, GPU
 from bench.report.kinds import by_kind
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import places
-from bench.throughput.notes import COMFORTABLE
-from bench.throughput.rows import BASE, methods
+from bench.throughput.rows import BASE
 
 PICTURE = "hover"
 """The workload whose picture these pages show."""
-WIDTH = 120
-FOLDER = "docs/benchmarks/"
-SIMULATED = """\
-Servers and all words are [simulated](docs/concepts/simulator.md), settings were chosen in such worlds, and each
-*workload* is the same made-up task, with a data set's calls and prompt lengths, not its rows."""
-DROP_IN = """\
-[At {calls} metric calls]({page}) the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`) shows
-{score}{age}. With 1, the default, it was not run; it makes [{share} times gepa's proposals]({adapter})."""
-MERGING = f"The table's world merges up to {COMFORTABLE} edits without loss."
-BATCHES = ", and more a minute than these in {batches} on real servers"
+BENCHMARKS = "docs/benchmarks/"
 MISSED = "**[{missed} of our {goals} goals]({page}) are missed: {kinds}.**"
+DROP_IN = "[At {calls} metric calls]({page}) our drop-in for `gepa.optimize` shows {score}{age}."
 ROOM = """\
 By default a large server is not full. With the defaults a simulated GPU writes {gpu} of the tokens that it could write,
 and a simulated API {api}; on one {name} {defaults} had {in_flight} requests in flight. The
@@ -61,41 +48,12 @@ def figures() -> str:
     """What README says about gains and what they cost."""
     timed = _result("throughput")
     parts = (
-        " ".join(filter(None, (overview.lead(timed), _missed()))),
-        overview.words(timed),
-        overview.methods_beside_gepa(timed, "docs/how-to/presets.md#how-many-flows"),
-        overview.set_up(timed, FOLDER),
-        "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
+        " ".join(filter(None, (overview.lead_in_short(timed), _missed()))),
+        overview.in_short(timed),
+        f"[Beside gepa]({BENCHMARKS}beside_gepa.md) has these figures in full, and says how they are counted.",
+        "\n".join(wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
     )
     return _all_wrapped(parts)
-
-
-def _to_know(timed: Content) -> Mapping[str, str]:
-    """What the table does not show."""
-    edits = merging.merging(_result("quality_without"), _result("quality_others"), FOLDER)
-    on_gpus = {f"{FOLDER}{name}.md": _result(name) for name in ON_GPUS}
-    told = {
-        "Simulated": SIMULATED,
-        "Parallel proposals": gains.parallel(timed, BATCHES.format(batches=_batches())),
-        "Others that merge": gains.merging_peer(timed, aiming.beside_peer(timed)),
-        "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
-        "Where it comes from": f"{MERGING} {edits}".strip(),
-        "On a real GPU": " ".join(gpu.beside(on_gpus, the_defaults(ON_GPUS))),
-    }
-    return {about: said for about, said in told.items() if said}
-
-
-def _drop_in() -> str:
-    content = _result("equal_calls")
-    return DROP_IN.format(
-        calls=content["settings"]["calls"],
-        concurrency=CONCURRENCY,
-        score=of_equal_calls.score(content),
-        page=f"{FOLDER}equal_calls.md",
-        age=_age("equal_calls", content),
-        share=f"{by_default(_result('gepa_adapter')):.1f}",
-        adapter=f"{FOLDER}gepa_adapter.md",
-    )
 
 
 def _missed() -> str:
@@ -104,44 +62,34 @@ def _missed() -> str:
     return MISSED.format(missed=missed, goals=goals, kinds=by_kind(found), page="docs/benchmarks.md") if missed else ""
 
 
+def _to_know(timed: Content) -> Mapping[str, str]:
+    """What the table does not show, in a few sentences."""
+    on_gpus = {f"{BENCHMARKS}{name}.md": _result(name) for name in ON_GPUS}
+    told = {
+        "Simulated": SIMULATED.format(docs="docs/"),
+        "Other methods": gains.others_in_short(timed),
+        "At equal cost": f"{gains.score_at_equal_tokens(timed)} {_drop_in()}",
+        "Where it comes from": f"{MERGING} {merging.without_merging(_result('quality_without'), BENCHMARKS)}".strip(),
+        "On a real GPU": " ".join(gpu.beside(on_gpus, the_defaults(ON_GPUS), batches=False)),
+    }
+    return {about: said for about, said in told.items() if said}
+
+
+def _drop_in() -> str:
+    content = _result("equal_calls")
+    return DROP_IN.format(
+        calls=content["settings"]["calls"],
+        page=f"{BENCHMARKS}equal_calls.md",
+        score=of_equal_calls.score_in_short(content),
+        age=age_of("equal_calls", content),
+    )
+
+
 def _result(name: str) -> Content:
     content = read(name)
     if content is None:
         raise SystemExit(f"bench/results/{name}.json is missing: python -m bench.{name}")
     return content
-
-
-def _age(name: str, content: Content) -> str:
-    """By how many commits a result is older than what it measures, in brackets; empty if it is not."""
-    mark = mark_of(next(bench for bench in BENCHES if bench.name == name), content)
-    return "" if mark is None else f" ({mark.counted} older than the code)"
-
-
-def _batches() -> str:
-    """In how many of the comparisons on real servers gepa's parallel proposals made more a minute than the defaults."""
-    found = list(_on_real_servers())
-    older = ", some older," if any_old(ON_GPUS) else ""
-    return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons{older}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Batches:
-    """The proposals a minute of the defaults, and of the best of gepa's parallel widths on the same server."""
-
-    ours: float
-    theirs: float
-
-
-def _on_real_servers() -> Iterator[_Batches]:
-    prediction = _result("prediction")
-    ours, theirs = rates(prediction, "stream"), rates(prediction, "gepa_pxn_4x4")
-    yield from (_Batches(ours[most], theirs[most]) for most in ours.keys() & theirs.keys())
-    on_gpu = {(row["workload"], row["method"]): row for name in ON_GPUS for row in _result(name)["rows"]}
-    for rows in (on_gpu, *places(_result("throughput_vllm_cpu")).values()):
-        widths = methods(rows, "gepa_pxn")
-        for name in workloads(rows, "stream", *widths) if widths else ():
-            best = max((rows[name, each] for each in widths), key=lambda row: float(row["proposals_per_min"]))
-            yield _Batches(rows[name, "stream"]["proposals_per_min"], best["proposals_per_min"])
 
 
 def picture(root: str, glossary: str) -> str:
@@ -156,7 +104,7 @@ def picture(root: str, glossary: str) -> str:
         f", the one of {len(ours)} that has most in flight" if max(ours, key=lambda name: ours[name]) == PICTURE else ""
     )
     file = f"{root}bench/results/throughput/timeline_qwen3-8b-h100_{PICTURE}.svg"
-    said = _wrapped(
+    said = wrapped(
         f"*Minute {content['settings']['minutes'] * WARM_UP:g} on a simulated GPU, with the [workload]({glossary}) "
         f"`{PICTURE}`{most}. In whole runs the defaults have {_range(ours)} of {content['settings']['concurrency']} "
         f"requests in flight, by workload, synchronous gepa {_range(theirs)}, and its parallel proposals (4x4) "
@@ -185,7 +133,7 @@ def room() -> str:
         filled_api=_share(found[API], "flashevolve_saturation"),
         filled=_filled(on_gpu, "flashevolve"),
     )
-    return _wrapped(f"{room} {gains.filling(_result('throughput'))}")
+    return wrapped(f"{room} {gains.filling(_result('throughput'))}")
 
 
 def _filled(on_gpus: Iterable[Content], method: str) -> str:
@@ -197,14 +145,9 @@ def _share(rows: Rows, comparison: str) -> str:
     return "–" if found is None else f"{found.mean:.2f}"
 
 
-def _wrapped(text: str, indent: str = "") -> str:
-    """Wrap a text at `WIDTH`. ``indent`` goes before all lines but the first."""
-    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
-
-
 def _all_wrapped(parts: Iterable[str]) -> str:
     """Wrap paragraphs, but leave tables and lists as they are."""
-    return "\n\n".join(part if part.startswith(("|", "-")) else _wrapped(part) for part in parts)
+    return "\n\n".join(part if part.startswith(("|", "-")) else wrapped(part) for part in parts)
 
 
 README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
@@ -214,12 +157,12 @@ BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     STREAM: {
         "picture": lambda: picture("../../", "../reference/glossary.md"),
         "room": room,
-        "lockstep": lambda: _wrapped(baseline.beside_gepa(_result("throughput"))),
+        "lockstep": lambda: wrapped(baseline.beside_gepa(_result("throughput"))),
     },
     **algorithm_pages.BLOCKS,
     PRESETS: {
         "beside": lambda: _all_wrapped(beside.beside_presets(_result("quality_others")).split("\n\n")),
-        "aim": lambda: _wrapped(aiming.beside_defaults(_result("throughput"))),
+        "aim": lambda: wrapped(aiming.beside_defaults(_result("throughput"))),
     },
 }
 """For each page, the functions that make the texts between its marks."""

@@ -9,7 +9,7 @@ import pytest
 
 import flowevolve as fe
 from bench.quality import section as quality
-from bench.report import age, baseline, gains, overview, readme
+from bench.report import age, baseline, beside_gepa, gains, overview, readme
 from bench.report.merging import merging
 from bench.report.readme import BLOCKS, README, figures, picture, written
 from bench.report.results import read
@@ -90,9 +90,35 @@ def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None
     monkeypatch.setattr(readme, "read", lambda name: results.get(name) or read(name))
 
 
+def in_full(**results: dict[str, object]) -> str:
+    """The page with all figures, made of these results and of the others in bench/results."""
+    contents = {name: results.get(name) or read(name) or {} for name in beside_gepa.NEEDS}
+    return " ".join(beside_gepa.page(contents).split())
+
+
+def test_readme_has_the_figures_in_real_time_and_in_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = throughput(most="hover")
+    ends_with(content, "api", "aime", "stream_real", [[75.0, 400, 500, 0.5], [80.0, 450, 600, 0.3]])
+    given(monkeypatch, throughput=content)
+    said = " ".join(figures().split())
+    assert (
+        "first have the held-out score that synchronous gepa (one proposal at a time) has after an hour in 0.75 of "
+        "gepa's time to it, for 0.50 of its tokens, and keep it to the end after 0.75 to never of the time, for 0.50 to "
+        "never of the tokens** (medians by workload, in real time)." in said
+    )
+    assert (
+        "| the defaults | 0.75 (0.75) | 0.50 (0.50) | 0.75 (0.75 to never) | 0.50 (0.50 to never) | 0 of 8 (1) |"
+        in said
+    )
+    assert "| gepa's parallel proposals, the soonest of 1 widths | 0.50 (0.50) | 1.00 (1.00) | 0.50 (0.50) |" in said
+    assert "(PxN), 1.0 and 1.0 times as many as the defaults (GPU, API). In 0 of 4 comparisons" in said
+    assert "keeps gepa's score sooner than the defaults in 2 of 4, for fewer tokens in 1." in said
+    assert "less gepa's, is +0.400 (+0.400 to +0.400) on the GPU and" in said
+
+
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, throughput=throughput(most="hover"))
-    said = " ".join(figures().split())
+    said = in_full(throughput=throughput(most="hover"))
     assert "an hour in 0.25 of gepa's time to it, for 0.50 of its tokens; to reach and keep it: never, never**" in said
     assert "(medians; in real time up to 0.75, 0.50)." in said
     assert "and each *workload* is the same made-up task, with a data set's calls" in said
@@ -261,8 +287,7 @@ def test_what_the_merging_of_edits_is_worth_is_told_by_world(monkeypatch: pytest
         for row in rows
     ]
     without: dict[str, object] = {"method": "default", "rows": rows}
-    given(monkeypatch, quality_without=without)
-    said = " ".join(figures().split())
+    said = in_full(quality_without=without)
     assert (
         "the defaults take, in 2 worlds, 0.20 to 0.60 of our lockstep's time and about 0.60 to 1.80 of its tokens, "
         "instead of 0.10 to 0.30 and 0.40 to 1.20." in said
@@ -274,8 +299,7 @@ def test_what_the_merging_of_edits_is_worth_is_told_by_world(monkeypatch: pytest
     others[0]["time_to_sync_held_out"] = {"median": 0.05}
     said = " ".join(merging(without, {"method": "default", "rows": others, "settings": settings}, "").split())
     assert "in 1 of 2 comparisons, cheaper in 1, never there in `narrow`." in said
-    given(monkeypatch, quality_without={"method": "default", "rows": rows[2:]})
-    assert "Without merging" not in figures()
+    assert "Without merging" not in in_full(quality_without={"method": "default", "rows": rows[2:]})
 
 
 def on_gpu(workload: str, **rates: float) -> dict[str, object]:
@@ -300,24 +324,23 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
         for method, rates in {"stream": (9.0, 9.0), "gepa_pxn_4x4": (10.0, 5.0)}.items()
         for most, rate in zip((4, 16), rates, strict=True)
     ]
-    given(
-        monkeypatch,
-        prediction={**(read("prediction") or {}), "runs": runs},
-        gpu=on_gpu("hover", stream=9.0, gepa_pxn_4x4=8.0),
-        gpu_hotpotqa=on_gpu("hotpotqa", stream=9.0, gepa_pxn_4x4=20.0),
-        gpu_aime=on_gpu("aime", stream=9.0, gepa_sync=20.0),
-    )
+    results = {
+        "prediction": {**(read("prediction") or {}), "runs": runs},
+        "gpu": on_gpu("hover", stream=9.0, gepa_pxn_4x4=8.0),
+        "gpu_hotpotqa": on_gpu("hotpotqa", stream=9.0, gepa_pxn_4x4=20.0),
+        "gpu_aime": on_gpu("aime", stream=9.0, gepa_sync=20.0),
+    }
     monkeypatch.setattr(age, "marks", dict)
-    said = " ".join(figures().split())
+    said = in_full(**results)
     assert "and more a minute than these in 2 of 4 comparisons on real servers. By medians" in said
     assert (
         "**On a real GPU.** On one H100 the defaults made so many times synchronous gepa's proposals: "
-        "[`hover`](docs/benchmarks/gpu.md) –, [`hotpotqa`](docs/benchmarks/gpu_hotpotqa.md) –, "
-        "[`aime`](docs/benchmarks/gpu_aime.md) 0.5 (16 to 16); and its parallel ones (4x4; one round in each run, so this "
+        "[`hover`](gpu.md) –, [`hotpotqa`](gpu_hotpotqa.md) –, "
+        "[`aime`](gpu_aime.md) 0.5 (16 to 16); and its parallel ones (4x4; one round in each run, so this "
         "says little): 1.1, 0.5, –." in said
     )
     commit = (read("gpu") or {})["commit"]
     monkeypatch.setattr(age, "marks", lambda: {"gpu": age.Mark(commit, 1, "The default has changed.")})
-    said = " ".join(figures().split())
+    said = in_full(**results)
     assert "in 2 of 4 comparisons, some older, on real servers. By medians" in said
     assert "**On a real GPU.** On one H100 earlier defaults made so many" in said
