@@ -15,6 +15,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT, UNCHANGED
 from flowevolve.core.event_kinds import (
     BudgetRefused,
+    CandidateProposed,
     CandidateRejected,
     CandidateValidated,
     EvaluationStopped,
@@ -168,6 +169,8 @@ class RunCounters:
         self.racing = RacingCounts()
         self.replies = ReplyCounts()
         self.accepted = 0
+        self.perfect = 0
+        """How many minibatches have left nothing to improve since a candidate was last proposed or committed."""
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
@@ -213,6 +216,8 @@ class RunCounters:
                 if stage in self._departed:
                     self._count_departed(len(items))
                     self._departed[stage] = self._spent_before(stage)
+            case CandidateProposed():
+                self.perfect = 0
             case CandidateRejected(reason=reason) if reason == OVERTAKEN:
                 self._overtaken += 1
             case CandidateValidated(accepted=accepted):
@@ -230,6 +235,7 @@ class RunCounters:
             case RolloutsSaved() as saved:
                 self._saved(saved)
             case PoolCommitted(stage=stage, changes=changes) if stage != "init":  # what a run starts from is no success
+                self.perfect = 0
                 for change in changes:
                     self._accept(change)
                     self._committed(change)
@@ -238,11 +244,6 @@ class RunCounters:
     def unchanged(self) -> int:
         """How often the text that was written was the same as before."""
         return sum(counts.reasons[UNCHANGED] for counts in self.stages.values())
-
-    @property
-    def perfect(self) -> int:
-        """How many minibatches left nothing to improve."""
-        return sum(counts.reasons[PERFECT] for counts in self.stages.values())
 
     @property
     def overtaken(self) -> float:
@@ -295,6 +296,7 @@ class RunCounters:
             self.batches[done.stage].append(Batch(size, done.seconds))
         if done.outcome == "discarded":
             counts.discard(done.reason)
+            self.perfect += done.reason == PERFECT
         else:
             counts.consumed += 1
         counts.busy_seconds += done.seconds

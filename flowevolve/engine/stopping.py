@@ -18,8 +18,11 @@ from flowevolve.engine.pause import Paused
 from flowevolve.engine.services import EngineServices
 from flowevolve.engine.tickets import TicketQueue
 
-MOST_PERFECT = 30
-"""A run in which nothing was proposed yet, and whose seed has the score 1, ends after this many perfect minibatches."""
+MOST_PERFECT = 100
+"""A run whose best candidate has the score 1 ends after this many minibatches in a row that leave nothing to improve;
+one in which nothing was proposed yet ends after `MOST_PERFECT_AT_FIRST`.
+"""
+MOST_PERFECT_AT_FIRST = 30
 
 
 class Stopping:
@@ -105,7 +108,8 @@ class Stopping:
         if target is not None and measured is not None and measured >= target:
             self.stop(TARGET_SCORE)
             return
-        if self.fruitless.nothing_yet and (best or 0.0) >= 1.0 and counters.perfect >= MOST_PERFECT:
+        most_perfect = MOST_PERFECT_AT_FIRST if self.fruitless.nothing_yet else MOST_PERFECT
+        if (best or 0.0) >= 1.0 and counters.perfect >= most_perfect:
             self.stop(UNPRODUCTIVE)
             return
         self._look_for_fruits(counters)

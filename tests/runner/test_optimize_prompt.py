@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import signal
 import subprocess
@@ -85,6 +86,21 @@ def test_where_the_seed_is_perfect_it_is_said_that_nothing_was_left_to_improve(
     told = capsys.readouterr().err
     assert told.count("nothing to improve in the last 10 minibatches") == 1
     assert re.search(rf"stopping: {why}; ", told)
+
+
+def test_a_run_that_has_solved_its_rows_does_not_go_on_paying_for_them() -> None:
+    calls = itertools.count()
+    result = fe.optimize(
+        prompt="Answer briefly.",
+        train=ROWS,
+        metric=lambda row, output: 0.5 if next(calls) < 3 * len(ROWS) else 1.0,
+        llm="simulated",
+        budget=fe.Budget(hours=10),
+        clock="virtual",
+    )
+    assert result.best is not None
+    assert (result.best.score, result.stop_reason) == (1.0, "unproductive")
+    assert result.llm.requests < 800
 
 
 def test_in_a_loop_it_is_awaited() -> None:
