@@ -385,8 +385,6 @@ class ScopedModel:
 
     async def reply(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
         """As calling the model, but returns the whole reply instead of its text."""
-        if not all(isinstance(each, Message) for each in messages):
-            raise TypeError('llm takes a list of messages; write llm([flowevolve.Message("user", "…")])')
         scope = replace(self._scope, index=self._calls) if self._calls else self._scope
         self._calls += 1
         return await self._chat(self._role, messages, scope, max_tokens=max_tokens, temperature=None)

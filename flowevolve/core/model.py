@@ -43,7 +43,7 @@ def as_messages(messages: object) -> tuple[Message, ...]:
         found = tuple(messages)
         if all(isinstance(each, Message) for each in found):
             return found
-    raise TypeError(f'a call takes messages, such as [Message("user", "…")], and not {messages!r:.80}')
+    raise TypeError(f'a call takes messages, such as [flowevolve.Message("user", "…")], and not {messages!r:.80}')
 
 
 @value

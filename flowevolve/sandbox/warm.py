@@ -57,9 +57,10 @@ class Warm(Generic[P]):
         try:
             return await clock.in_thread(self._start_one, limiter=self._threads)
         except OSError as error:
+            file = f" ({error.filename!r})" if error.filename else ""
             raise InputError(
-                f"sandbox: a process that runs programs or functions can't be started here: {reason_of(error)}; end "
-                "other processes, or raise what this user may have (ulimit -u processes, ulimit -n open files)"
+                f"sandbox: a process that runs programs or functions can't be started here: {reason_of(error)}{file}; "
+                "end other processes, or raise what this user may have (ulimit -u processes, ulimit -n open files)"
             ) from error
 
     async def _close(self, process: P) -> None:

@@ -151,6 +151,8 @@ def test_commands_can_be_given(page: str, folder: Path) -> None:
 
 
 def _check_command(line: str, variables: dict[str, str], block: Block) -> None:
+    if line.startswith("{"):  # what a command printed
+        return
     if assigned := re.fullmatch(r"([A-Z]+)=(\"[^\"]*\"|\S+)(?: *#.*)?", line):
         variables[assigned[1]] = assigned[2].strip('"')
         return
@@ -159,7 +161,7 @@ def _check_command(line: str, variables: dict[str, str], block: Block) -> None:
     words = shlex.split(line.removeprefix("$ ").partition("<<<")[0], comments=True)
     while words and re.match(r"[A-Z_]+=", words[0]):
         del words[0]
-    if not words or line.startswith("{"):
+    if not words:
         return
     program = Path(words[0]).name
     arguments = words[1:]

@@ -220,7 +220,7 @@ def test_a_call_of_a_model_without_messages_is_the_tasks_own_mistake(asked: Any)
         await llm(asked)
         raise AssertionError
 
-    said = r"the last failure: TypeError: a call takes messages, .* and not .* \(test_misuse\.py, line \d+\)$"
+    said = r"the last failure: TypeError: a call takes messages, .* and not .* \(.*test_misuse\.py:\d+\)$"
     examples = [Example(str(n), {}) for n in range(12)]
     with pytest.raises(fe.TaskFailedError, match=said):
         optimized(wrong(rollout=rollout, data=fe.Dataset(examples, examples)))

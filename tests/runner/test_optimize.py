@@ -129,17 +129,8 @@ class Asking(Broken):
         return Rollout(example.id, await llm(self._given), Score(1.0, "", passed=True))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", ["Say it.", [{"role": "user", "content": "Say it."}]])
-def test_a_task_that_asks_with_something_else_than_messages_is_told_what_to_write(given: object) -> None:
-    says = r'write llm\(\[flowevolve\.Message\("user", "…"\)\]\) \(.*test_optimize\.py:\d+\)'
-    with pytest.raises(fe.TaskFailedError, match=says):
-        fe.optimize(Asking(given), budget=fe.Budget(minutes=1), clock="virtual")
-
-
 def test_a_task_that_always_fails_ends_the_run_and_says_where() -> None:
-    with pytest.raises(
-        fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_optimize\.py, line \d+"
-    ):
+    with pytest.raises(fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_optimize\.py:\d+"):
         fe.optimize(Broken(), budget=fe.Budget(minutes=1), clock="virtual")
 
 

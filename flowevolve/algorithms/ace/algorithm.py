@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
-from flowevolve._util.errors import InputError, reason_of
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.ace.commit import Commit, Progress
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.curate import Curate, Refine
@@ -184,8 +184,10 @@ def _initial(config: ACEConfig) -> list[Bullet]:
         return []
     try:
         bullets = parse_bullets(config.playbook.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"algorithm.playbook: {config.playbook} can't be read: {reason_of(error)}") from None
+    except OSError as error:
+        raise InputError(f"algorithm.playbook: {config.playbook} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"algorithm.playbook: {config.playbook} is not text in UTF-8") from None
     except InputError as error:
         raise InputError(f"algorithm.playbook: {config.playbook}: {error}") from None
     if not bullets:

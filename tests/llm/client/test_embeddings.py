@@ -219,5 +219,5 @@ async def test_vectors_of_several_models_cannot_be_compared() -> None:
 
 
 async def test_a_backend_that_makes_none_is_named() -> None:
-    with pytest.raises(BackendRefusedError, match=r"ChatOnly.*'embedding'.*makes no embeddings"):
+    with pytest.raises(BackendRefusedError, match=r"ChatOnly: model 'e' is refused: .* makes no embeddings"):
         await embed(Model(ChatOnly(), "e"), ["a"])
