@@ -119,16 +119,6 @@ class Broken:
         raise KeyError("nothing here")
 
 
-class Asking(Broken):
-    """Asks with something else than messages."""
-
-    def __init__(self, given: object) -> None:
-        self._given = given
-
-    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
-        return Rollout(example.id, await llm(self._given), Score(1.0, "", passed=True))  # type: ignore[arg-type]
-
-
 def test_a_task_that_always_fails_ends_the_run_and_says_where() -> None:
     with pytest.raises(fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_optimize\.py:\d+"):
         fe.optimize(Broken(), budget=fe.Budget(minutes=1), clock="virtual")
