@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -66,7 +67,9 @@ async def _on_vllm(log: Path, minutes: float, seeds: int) -> Sequence[Run]:
 
 
 def _one_by_one(jobs: Sequence[Job]) -> Sequence[Run]:
-    """Make all runs but those that are too short for a score, and say so of these."""
+    """Make all runs, say which are too short for a score, and return those that can be compared: of an algorithm's two
+    modes with the same seed both have a score.
+    """
     runs: list[Run] = []
     for job in jobs:
         try:
@@ -75,4 +78,5 @@ def _one_by_one(jobs: Sequence[Job]) -> Sequence[Run]:
             print(f"{error}; this run is left out", flush=True)
         else:
             print(runs[-1].line(), flush=True)
-    return runs
+    scored = Counter((run.algorithm, run.seed) for run in runs)
+    return [run for run in runs if scored[run.algorithm, run.seed] == len(MODES)]

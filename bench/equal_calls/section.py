@@ -97,8 +97,8 @@ def _looked_at(content: Content) -> str:
     return f"""
 But a first result with seeds {seeds} was published (a3d18065) before it was changed how edits are merged (b37e9fa2).
 Without these seeds the difference over all worlds is {signed(lead_of(_grouped(new, content)))}. And what is done with
-gepa's own merges was changed (fe9d9c1b) after a try of three such worlds at 600 calls, with seeds 300 to 302, in which it was 0.11
-below gepa."""
+gepa's own merges was changed (fe9d9c1b) after a try of three such worlds at 600 calls, with seeds 300 to 302, in which
+it was 0.11 below gepa."""
 
 
 def _why(groups: Sequence[Sequence[Any]]) -> str:
