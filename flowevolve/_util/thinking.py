@@ -5,7 +5,7 @@ Servers without a reasoning parser send both as one text, with tags around the t
 them: the opening tag may be missing, because chat templates write it themselves; there may be several blocks, one
 inside another, and the last may be cut off. A tag counts as ordinary text where it is quoted, in inline code, inside a
 fenced block or an edit, or in the middle of a sentence. So does a pair of tags after other text with nothing but a
-placeholder between them ("<think>...</think>"), and one in words such as "<reasoning>" on a single line.
+placeholder between them ("<think>...</think>").
 
 The time is linear in the length of the text.
 """
@@ -77,10 +77,8 @@ _TEXT = re.compile(r"\S")
 _QUOTES = "\"'`"
 _ENDS_OF_SENTENCES = (".", "!", "?", ":", ";", ")", "…", ">")
 _LONGEST_PLACEHOLDER = 60
-_PLACEHOLDER = re.compile(r"[.…/,;|&-]*|,?\s*(?:and|or|to)|[\[{(][^\])}]*[\])}]|your [\w ]+[.…]*", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"[.…/,;|&-]*|,?\s*(?:and|or|to)|[\[{(][^\])}]*[\])}]", re.IGNORECASE)
 """Placeholders between the two tags of an example: "<think>...</think>", "<think>{your thoughts}</think>"."""
-_WORDS = ("reasoning", "thought", "thoughts")
-"""Names that tags of an example often have, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +196,6 @@ class _TagReader:
         return self._first < tag.start or bool(self._answer)
 
     def _is_example(self, opened: _Tag, tag: _Tag) -> bool:
-        if tag.name in _WORDS and "\n" not in self._text[opened.end : tag.start]:
-            return True
         if tag.start - opened.end > _LONGEST_PLACEHOLDER:
             return False
         return _PLACEHOLDER.fullmatch(self._text[opened.end : tag.start].strip()) is not None

@@ -229,6 +229,9 @@ def _json_list(reply: str) -> list[JSON]:
     found = read_json(reply)
     if not isinstance(found, dict):
         return found
+    operations = found.get("operations")
+    if isinstance(operations, list):
+        return operations
     if _curator_request(found) is not None:
         return [found]
     lists = [value for value in found.values() if isinstance(value, list)]

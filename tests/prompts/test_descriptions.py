@@ -45,6 +45,7 @@ def test_they_are_read_and_the_program_is_what_it_was(reply: str) -> None:
         "I change it.\n```\nName: no\nIdea: no\n```",
         f"Name:\n{EDIT}",
         "name: str = 'x'\nvalue = 2",
+        f"The fields of a row:\n- name\n- age\n{EDIT}",
         f"{EDIT}\nName: too late\nIdea: too late",
     ],
 )

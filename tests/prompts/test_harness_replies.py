@@ -37,6 +37,16 @@ def test_words_about_examples_or_earlier_harnesses_drop_no_harness(above: str) -
         "Original:",
         "This was rejected:",
         "Example usage:",
+        "My first draft. It does not work yet:",
+        "A rejected attempt; too slow:",
+        "Draft (do not use). It is too slow.",
+        "The baseline:",
+        "Initial version:",
+        "### Baseline for comparison",
+        "Usage example:",
+        "Pseudo-code:",
+        "Parent program:",
+        "Wrong:",
     ],
 )
 def test_what_is_called_a_draft_or_an_old_one_is_none_of_them(above: str) -> None:

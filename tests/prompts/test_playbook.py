@@ -290,6 +290,13 @@ def test_operations_may_stand_in_an_object_or_alone_and_ids_in_a_list(ids: str, 
     assert (request.verb, request.ids, request.text, unread) == ("UPDATE", ("str-00001",), "Check units.", 0)
 
 
+def test_other_lists_beside_the_operations_do_not_hide_them() -> None:
+    added = '{"op": "ADD", "section": "", "text": "Check units."}'
+    requests, unread = parse_curator_requests(f'{{"reasoning": ["a", "b"], "operations": [{added}]}}')
+    assert ([request.text for request in requests], unread) == (["Check units."], 0)
+    assert parse_curator_requests('{"operations": [], "conflicts": ["a"]}') == ([], 0)
+
+
 def test_commands_of_latex_are_kept_though_their_backslashes_are_not_doubled() -> None:
     said = r"Use \frac{a}{b}, \beta \times \theta, \text{kg} and \rho \neq 0."
     (request,), _ = parse_curator_requests(f'[{{"op": "ADD", "section": "formulas", "text": "{said}"}}]')

@@ -248,3 +248,9 @@ def test_what_was_changed_outside_of_marks_is_told() -> None:
     read = read_child(f"```python\nimport os\nprint(1)\n{ONE['program.py']}```", ONE, "whole")
     assert read.files["program.py"] == ONE["program.py"].replace("a = 1", "import os\na = 1")
     assert [each.reason for each in read.left_out] == [Reason.FROZEN]
+
+
+def test_a_method_without_a_body_is_no_function_of_the_same_name_that_was_emptied() -> None:
+    old = "def helper(y):\n    return y\n\n\ndef act():\n    return helper(1)\n"
+    new = "class Helps:\n    def helper(self, y): ...\n\n\ndef act():\n    pass  # the existing callers ignore it\n"
+    assert read_program(f"```python\n{new}```", Artifact({"program.py": old}, "program"), "whole")["program.py"] == new

@@ -31,18 +31,24 @@ ATTEMPT = re.compile(
     re.IGNORECASE,
 )
 """Words for a try that is not meant, which hardly say anything else."""
+_EARLIER = "(?:old|older|current|original|previous|existing|earlier|initial|baseline|prior|parent)"
 _CALLED_OLD = re.compile(
-    r"^\W*(?:(?:\w+ ){0,3}(?:old|older|current|original|previous|existing|earlier) (?:\w+ )?"
-    r"(?:one|harness|version|code|program)\b"
-    r"|(?:old|older|current|original|previous|existing|earlier|before|examples?|usage|example usage|output)\W*$)",
+    rf"^\W*(?:(?:\w+ ){{0,3}}{_EARLIER} (?:\w+ )?(?:one|harness|version|code|program)\b"
+    rf"|(?:the )?(?:{_EARLIER}|before|baseline for comparison|examples?|usage|example usage|usage example|output"
+    r"|pseudo-?code|outline|skeleton|wrong|incorrect|broken)\W*$)",
     re.IGNORECASE,
 )
 """A line that begins by calling what follows an old one, or says nothing but that or that it is an example."""
+_IS_OLD = re.compile(
+    rf"^\W*(?:\w+ ){{0,3}}{_EARLIER} (?:\w+ )?(?:one|harness|version|code|program|prompt|instructions?|text)\W*$",
+    re.IGNORECASE,
+)
+"""A sentence that says nothing but that what follows is an old one."""
 _HEADING = re.compile(r"^\s*(#|\*\*|<)|:\W*$")
 _REMARK = re.compile(r"^\s*(#|//|--|/\*|<!--)+\s*(.*)$")
 _LINES, _CHARACTERS, _FEW_WORDS = 4, 240, 4
 SENTENCES = re.compile(r"(?<=[.;!?])\s+|\n")
-"""What parts the sentences of a text."""
+"""Where one sentence ends and the next begins."""
 
 
 def chosen(found: Sequence[Block], text: str, what: str) -> Block:
@@ -78,16 +84,24 @@ def said_of(block: Block, lines: Sequence[str], since: int) -> Said:
 
 
 def _telling(block: Block, lines: Sequence[str], since: int) -> str:
-    """The first text that says something of a block; empty if none does. Of a line, its last sentence counts."""
+    """The first text that says something of a block; empty if none does. Of a line, its last sentence counts or, if
+    that says nothing, an earlier one that is about the block as a whole.
+    """
     sources: list[str] = [block.label]
     near = [line for line in lines[since : block.start] if line.strip()][-_LINES:]
     for place, line in enumerate(reversed(near)):
         if place == 0 or _HEADING.search(line):
-            sources.append(SENTENCES.split(line[-_CHARACTERS:].strip())[-1])
+            last, *earlier = reversed(SENTENCES.split(line[-_CHARACTERS:].strip()))
+            sources += [last, *filter(_is_about_it, earlier)]
     remark = _REMARK.match(block.body.lstrip("\n").partition("\n")[0])
     if remark is not None and len(remark[2].split()) <= 6:
         sources.append(remark[2])
     return next((source for source in sources if said_in(source) != "nothing"), "")
+
+
+def _is_about_it(sentence: str) -> bool:
+    """Whether a sentence, with others after it, says what the block below is, and not only what an old one was like."""
+    return said_in(sentence) in ("final", "new") or bool(ATTEMPT.search(sentence) or _IS_OLD.match(sentence))
 
 
 def said_in(source: str) -> Said:

@@ -11,9 +11,11 @@ from flowevolve.prompts.reading.fields import CLOSES_NAME, lines_named, plain
 from flowevolve.prompts.reading.json_replies import answer_in
 
 _FIELD = re.compile(
-    rf"^[ \t>*_#`•+–-]*(name|idea)(?:[ \t*_`]*[:：][ \t]*{CLOSES_NAME}[ \t]*(\S.*)?|[ \t*_`]*)$", re.IGNORECASE
+    r"^(?=.*[:：]|[ \t>]*(?:#|\*\*|__))[ \t>*_#`•+–-]*(name|idea)"
+    rf"(?:[ \t*_`]*[:：][ \t]*{CLOSES_NAME}[ \t]*(\S.*)?|[ \t*_`]*)$",
+    re.IGNORECASE,
 )
-"""A line with a name and its value, or with the name of the value on the next line."""
+"""A line with a name and its value or, with a colon or as a heading, with the name of the value on the next line."""
 _PROGRAM = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|<{4,}|-{5,}|[*_#>]*(?:SEARCH|FIND|FILE\w*)\b[ \t*_]*:)", re.IGNORECASE)
 _LONGEST_NAME = 80
 _LONGEST_IDEA = 300
@@ -74,7 +76,7 @@ def _fields(lines: Sequence[str], among: range, *, first_lines: bool) -> tuple[d
         elif first_lines and lines[place].strip():
             break
         place += 1
-    return (found, taken) if len(found) > first_lines else ({}, set())
+    return (found, taken) if len(found) == 2 or not first_lines else ({}, set())
 
 
 def _below(lines: Sequence[str], among: range) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from flowevolve.programs.names import is_docstring, parsed
 
@@ -37,6 +38,8 @@ _NAMED = re.compile(
 )
 _DEFINED = re.compile(r"^[ \t]*(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
+_UNCHANGED = re.compile(r"#.*\b(?:unchanged|as (?:before|above)|as in the original)\b", re.IGNORECASE)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def elision(text: str, known: str = "") -> str | None:
@@ -56,9 +59,6 @@ def named_elision(program: str, parent: str) -> str | None:
     return next((line for line in only if line not in parent), None)
 
 
-_UNCHANGED = re.compile(r"#.*\b(?:unchanged|same|as (?:before|above)|existing|original)\b", re.IGNORECASE)
-
-
 def emptied(program: str, parent: str) -> str | None:
     """The first line of a function of a Python program that has a body in its parent alone: here it is only ``...``, or
     ``pass`` with a remark that it is unchanged.
@@ -67,16 +67,22 @@ def emptied(program: str, parent: str) -> str | None:
     if old is None or new is None:
         return None
     lines, before = program.split("\n"), parent.split("\n")
-    whole = {each.name for each in _functions(new) if not _is_empty(each, lines)}
-    lost = {each.name for each in _functions(old) if not _is_empty(each, before)} - whole
-    return next((lines[each.lineno - 1].strip() for each in _functions(new) if each.name in lost), None)
+    found = list(_functions(new))
+    whole = {name for name, each in found if not _is_empty(each, lines)}
+    lost = {name for name, each in _functions(old) if not _is_empty(each, before)} - whole
+    return next((lines[each.lineno - 1].strip() for name, each in found if name in lost), None)
 
 
-def _functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+def _functions(tree: ast.AST, within: str = "") -> Iterator[tuple[str, Function]]:
+    """All functions, each with its name behind those of the classes and functions that it is in."""
+    for each in ast.iter_child_nodes(tree):
+        name = f"{within}{each.name}" if isinstance(each, Function | ast.ClassDef) else None
+        if isinstance(each, Function):
+            yield f"{within}{each.name}", each
+        yield from _functions(each, within if name is None else f"{name}.")
 
 
-def _is_empty(function: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> bool:
+def _is_empty(function: Function, lines: list[str]) -> bool:
     match [each for each in function.body if not is_docstring(each)]:
         case [ast.Expr(ast.Constant(value))]:
             return value is ...

@@ -17,22 +17,11 @@ from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
 from flowevolve.prompts.reading.placeholders import no_placeholder
 from flowevolve.prompts.reading.talk import INSTRUCTS, KINDS, NEW, instructs_in_part, talks
 
-_OWN_NAMES = ("instruction", "instructions", "prompt", "system_prompt", "cheatsheet", "memory")
+_NAMES = ("instruction", "instructions", "prompt", "system_prompt", "cheatsheet", "memory", "answer", "output", "text")
 _TAGS = (
-    *_OWN_NAMES,
-    *(f"{word}_{name}" for word in ("new", "improved", "updated", "revised", "final") for name in _OWN_NAMES[:4]),
+    *_NAMES,
+    *(f"{word}_{name}" for word in ("new", "improved", "updated", "revised", "final") for name in _NAMES[:4]),
 )
-_ANSWER = re.compile(
-    r"(?P<before>[^<]*)<(?P<name>answer|output|text)>(?P<inner>(?:(?!</?(?P=name)>).)*)(?P<end></(?P=name)>[^<]*)?\Z",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A reply with its answer in tags. In a new text they may also be tags that it asks for."""
-_ASIDE = re.compile(
-    r"^[ \t]*<(?P<name>analysis|reasoning|rationale|explanation|diagnosis|reflection|changes|summary)>"
-    r"(?:(?!</?(?P=name)>).)*</(?P=name)>[ \t]*$",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-_ANY_TAG = re.compile(r"^[ \t]*</?[a-z][\w-]*>", re.IGNORECASE | re.MULTILINE)
 _CLOSED_TAG = re.compile(rf"</(?:{'|'.join(_TAGS)})\s*>", re.IGNORECASE)
 _LAST_MARK = re.compile(r"\[\[\s*##\s*completed\b", re.IGNORECASE)
 _TOOL_CALL = re.compile(
@@ -111,10 +100,7 @@ def is_whole(reply: str) -> bool:
     half of it, however well it reads.
     """
     text = answer_in(reply).strip()
-    answer = _in_answer_tags(text)
-    if (answer is not None and answer["end"]) or _in_json(text) is not None:
-        return True
-    if _tagged(text) is not None and _CLOSED_TAG.search(text):
+    if _in_json(text) is not None or (_tagged(text) is not None and _CLOSED_TAG.search(text)):
         return True
     if _field(text) is not None:
         return _LAST_MARK.search(text) is not None
@@ -138,24 +124,13 @@ def _read(reply: str, parent: str) -> str:
     text = answer_in(reply).strip()
     if _TOOL_CALL.match(text) and _in_json(text) is None:
         raise UnparsableReplyError("the reply calls a tool, and has no new text", Reason.MISSING)
-    answer = _in_answer_tags(text)
-    text = text if answer is None else answer["inner"].strip()
     for found in (_field(text), _tagged(text), _in_json(text)):
         if found is not None:
             return _not_empty(found)
     found_blocks = blocks(text)
     if found_blocks and not _belong_to_text(found_blocks, text):
         return _not_empty(_from_blocks(found_blocks, text))
-    return _unfenced(text, parent) if answer is None else _not_empty(text)
-
-
-def _in_answer_tags(text: str) -> re.Match[str] | None:
-    """The match of a reply with its answer in tags; None if these are part of a block, or of a text that instructs."""
-    found = _ANSWER.match(text)
-    if found is None or blocks(found["before"]) or (found["before"].strip() and not found["end"]):
-        return None
-    around = (found["before"], (found["end"] or "").partition(">")[2])
-    return None if any(map(instructs_in_part, around)) else found
+    return _unfenced(text, parent)
 
 
 def _not_empty(text: str) -> str:
@@ -175,24 +150,17 @@ def _field(text: str) -> str | None:
 
 
 def _tagged(text: str) -> str | None:
-    """The text in tags, if these are around it and not a part of it: no other tags stand beside them, and what is in
-    front of them instructs nobody.
-    """
-    text = _ASIDE.sub("", text).strip()
-    fenced = blocks(text)
-    begun = re.search(rf"^[ \t]*<(?:{'|'.join(_TAGS)})\b", text, re.IGNORECASE | re.MULTILINE)
-    if begun is None or (fenced and fenced[0].start < text.count("\n", 0, begun.start())):
+    """The text in tags, if it is most of the reply; otherwise an instruction may just speak of tags."""
+    if not re.match(rf"(?:[^\n]*\n)?(?:[^\n]*\n)?\s*<(?:{'|'.join(_TAGS)})\b", text, re.IGNORECASE):
         return None
-    before, inside = text[: begun.start()], text[begun.start() :]
-    found = list(dict.fromkeys(tagged(inside, *_TAGS)))
-    after = inside[max((end.end() for end in _CLOSED_TAG.finditer(inside)), default=len(inside)) :]
-    if len(found) != 1 or any(map(_ANY_TAG.search, (before, after))) or instructs_in_part(before):
+    found = list(dict.fromkeys(tagged(text, *_TAGS)))
+    if len(found) != 1 or 2 * len(found[0]) < len(text) - _LONG:
         return None
     return _inner(found[0])
 
 
 def _inner(text: str) -> str:
-    """The text of a field or of tags, which may be fenced as a whole."""
+    """The text of a field, which may be fenced as a whole."""
     found = blocks(text)
     whole = len(found) == 1 and found[0].start == 0 and not outside(text, found).strip()
     return found[0].body if whole and found[0].language in TEXT_LABELS else text
@@ -296,20 +264,9 @@ def _unfenced(text: str, parent: str) -> str:
     taken_over = len(set(map(str.strip, parent.split("\n"))) & set(map(str.strip, text.split("\n"))) - {""})
     if not introduced and not taken_over and not _instructs(text):
         raise UnparsableReplyError("no fenced block in the reply", Reason.MISSING)
-    if not introduced and _remarks_first(text, parent):
-        raise UnparsableReplyError("no fenced block in the reply, and it begins with remarks", Reason.MISSING)
     if introduced and _ABOUT.search(text[:_LONG]) and not taken_over:
         raise UnparsableReplyError("no fenced block in the reply, and it speaks about the text", Reason.MISSING)
     return _not_empty(text)
-
-
-def _remarks_first(text: str, parent: str) -> bool:
-    """Whether a text that instructs somebody has a new paragraph of sentences in front of that, which does not."""
-    first, _, rest = text.partition("\n\n")
-    told = instructs_in_part(first) or _RULES.search(first)
-    if told or not first[:1].isalpha() or not first.rstrip().endswith((".", "!")) or first.strip() in parent:
-        return False
-    return any(map(INSTRUCTS.match, rest.split("\n\n")))
 
 
 def _without_explanation(text: str, parent: str) -> str:

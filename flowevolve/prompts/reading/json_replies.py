@@ -22,10 +22,15 @@ Found = dict[str, JSON] | list[JSON]
 _NEAR = 240
 """How many characters in front of a value in a text are searched for what they say of it."""
 _CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
-_LATEX = re.compile(r"[\x08\f\r](?=[a-z])|\t(?=ext[a-z]*\{|frac\b|heta\b|imes\b|riangle)|\n(?=abla\b|eq\b)")
+_LATEX = re.compile(
+    r"[\x08\f](?=[a-z])|\r(?=(?:ight|ho|m|angle|ceil)\b)"
+    r"|\t(?=ext[a-z]*\{|(?:frac|heta|imes)\b|riangle)|\n(?=(?:abla|eq)\b)"
+)
 """What JSON makes of the first two characters of a command of LaTeX whose backslash was not doubled."""
-_ENDS_OF_TURN = re.compile(r"(?:(?:<[|｜][\w▁]+[|｜]>|</s>|<end_of_turn>)\s*)+\Z")
-"""What ends a model's turn, which some servers leave at the end of its text."""
+_ENDS_OF_TURN = re.compile(r"(?<![^\S\n])(?:(?:<[|｜][\w▁]+[|｜]>|</s>|<end_of_turn>)\s*)+\Z")
+"""What ends a model's turn, which some servers leave at the end of its text: on a line of its own, or without a space
+before it.
+"""
 _MOST_OF_ENDS = 200
 """How many characters at the end of a text are searched for it."""
 _LAST_ANSWER = re.compile(r"^[ \t]*<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.DOTALL | re.MULTILINE)
