@@ -8,7 +8,7 @@ failed or was killed before it began makes way for another.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal, TextIO
@@ -32,6 +32,8 @@ from flowevolve.journal.tables import find_schema
 State = Literal["running", "finished", "interrupted", "failed", "not begun"]
 """An ``interrupted`` run was stopped or killed. It can be resumed, and so can one that ``failed``."""
 
+RESUMED_BY_SCRIPT = "start its script again with resume=True"
+"""How to go on with a run that was given objects in Python, which the command ``flowevolve resume`` can't have."""
 EVENTS, RESULT = "events.jsonl", "result.json"
 _BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
 
@@ -215,12 +217,22 @@ def _make_way(path: Path) -> None:
     journal = any((path / name).is_file() for name in (JOURNAL, WAL, END_MARK))
     taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
     if taken:
+        command = f"call flowevolve resume {path}, or in Python give resume=True"
         raise InputError(
-            f"{path} holds a run already. To go on with it, call flowevolve resume {path}, or in Python give "
-            "resume=True; for a new run, give another directory as out"
+            f"{path} holds a run already. To go on with it, {RESUMED_BY_SCRIPT if _given(path) else command}; for a "
+            "new run, give another directory as out"
         )
     for name in (CONFIG, *reversed(JOURNAL_FILES)):
         (path / name).unlink(missing_ok=True)
+
+
+def _given(path: Path) -> Collection[str]:
+    """The names of what a run was given as objects, as far as its journal can be read."""
+    try:
+        with RecordedRun(path) as recorded:
+            return recorded.given or ()
+    except InputError:
+        return ()
 
 
 def read_result(path: Path) -> dict[str, object]:

@@ -26,7 +26,7 @@ from flowevolve.journal.files import looking
 from flowevolve.journal.lock import is_held
 from flowevolve.journal.opening import JOURNAL, WAL
 from flowevolve.journal.reading import RecordedRun
-from flowevolve.journal.run_directory import RESULT, State, find_state, read_result
+from flowevolve.journal.run_directory import RESULT, RESUMED_BY_SCRIPT, State, find_state, read_result
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
 from flowevolve.telemetry.failed_rollouts import FailedRollouts, FailureCounter
@@ -117,7 +117,7 @@ class Overview:
         """How to go on with the run; empty if it is finished or is going on."""
         if self.state in ("finished", "running"):
             return ""
-        return "start its script again with resume=True" if self.given else f"flowevolve resume {self.path}"
+        return RESUMED_BY_SCRIPT if self.given else f"flowevolve resume {self.path}"
 
     def to_json(self, interval: Interval | None = None) -> dict[str, object]:
         """What ``status --json``, ``compare --json`` and, for an unfinished run, ``report --json`` print. ``interval``

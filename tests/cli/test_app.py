@@ -99,7 +99,7 @@ def test_run_writes_a_result_and_report_reads_it(config: Path) -> None:
     assert (folder / "out" / "events.jsonl").stat().st_size > 0
     again = flowevolve("run", "run.toml", "--out", "out", cwd=folder)
     assert again.returncode == 2
-    assert "holds a run already" in again.stderr
+    assert "out holds a run already. To go on with it, call flowevolve resume out, or in Python" in again.stderr
     report = flowevolve("report", "out", cwd=folder)
     assert report.returncode == 0
     assert "best" in report.stdout

@@ -161,8 +161,8 @@ def test_an_interrupt_while_test_rows_are_scored_returns_the_result() -> None:
 
 def going_on(out: Path, **changes: Any) -> fe.Result:
     given: dict[str, Any] = {"prompt": "Answer briefly.", "train": ROWS[:8], "val": ROWS[8:], "metric": length}
-    given |= {"budget": fe.Budget(proposals=2), **changes}
-    return fe.optimize(**given, llm="simulated", clock="virtual", out=out, resume=True)
+    given |= {"budget": fe.Budget(proposals=2), "resume": True, **changes}
+    return fe.optimize(**given, llm="simulated", clock="virtual", out=out)
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +234,10 @@ def test_whoever_looks_at_a_run_of_a_script_is_told_to_start_the_script_again(tm
     with pytest.raises(fe.TaskFailedError):
         going_on(tmp_path / "run", metric=broken)
     assert read_overview(tmp_path / "run").hint == "start its script again with resume=True"
+    with pytest.raises(
+        fe.InputError, match="To go on with it, start its script again with resume=True; for a new run, give"
+    ):
+        going_on(tmp_path / "run", resume=False)
 
 
 class Unfinished:
