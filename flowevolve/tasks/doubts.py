@@ -15,9 +15,12 @@ ANSWERS = frozenset(
 """Columns with these names, in upper or lower case, are taken for answers, which the model is not to see."""
 
 
-def warn_of_doubts(prompt: Mapping[str, str], data: Dataset, places: Mapping[str, str]) -> None:
-    """Warn the user about what is doubtful. ``places`` says where the user has each example's row."""
-    doubts = (*_blank_answers(data, places), *_shared_rows(data, places), *_odd_texts(prompt, data))
+def warn_of_doubts(prompt: Mapping[str, str], data: Dataset, places: Mapping[str, str], *, val_given: bool) -> None:
+    """Warn the user about what is doubtful. ``places`` says where the user has each example's row, and ``val_given``
+    whether the user chose the rows for validation.
+    """
+    shared = _shared_rows(data, places, val_given=val_given)
+    doubts = (*_blank_answers(data, places), *shared, *_odd_texts(prompt, data))
     for doubt in doubts:
         warn_user(doubt)
 
@@ -36,11 +39,13 @@ def _blank_answers(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-def _shared_rows(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
+def _shared_rows(data: Dataset, places: Mapping[str, str], *, val_given: bool) -> Iterator[str]:
     """Find rows of validation or test that prompts were also made from, so that scores on them are too high."""
-    for rows, what, others, whose in (
-        (data.val, "rows for validation", data.train, "that prompts are made from"),
-        (data.test, "rows of test", (*data.train, *data.val), "of train and val"),
+    apart = "put each row into one split only"
+    alone = apart if val_given else "remove the duplicates from train, or give rows for validation as val="
+    for rows, what, others, whose, mend in (
+        (data.val, "rows for validation", data.train, "that prompts are made from", alone),
+        (data.test, "rows of test", (*data.train, *data.val), "of train and val", apart),
     ):
         known = {_content(row): row for row in others}
         shared = [(row, known[_content(row)]) for row in rows if _content(row) in known]
@@ -48,7 +53,7 @@ def _shared_rows(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
             such = " and ".join(places[row.id] for row in shared[0])
             yield (
                 f"some {what} ({len(shared)} of {len(rows)}, such as {such}) are also among those {whose}, so their "
-                "scores will be too high; put each row into one split only"
+                f"scores will be too high; {mend}"
             )
 
 

@@ -100,7 +100,7 @@ class MetricTask:
                 f"prompt has {len(self._seed)} components, but without a program there is only one call; give "
                 "program=, an async function that says which of them each call uses"
             )
-        warn_of_doubts(self._seed.components, self.data, self._places)
+        warn_of_doubts(self._seed.components, self.data, self._places, val_given=val is not None)
 
     def seed(self) -> Artifact:
         return self._seed
