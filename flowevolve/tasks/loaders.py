@@ -196,6 +196,8 @@ def _json(text: str, form: str, path: Path) -> list[Row]:
         if not isinstance(whole, list):
             raise InputError(f"{path} has to hold a list of objects")
         numbered = list(enumerate(whole, 1))
+    elif _is_array(text):
+        raise InputError(f"{path} holds one JSON array; name it .json, or write each object in a line of its own")
     else:
         # splitlines() would also split at U+2028 and other characters that JSON texts may contain unescaped.
         numbered = [(n, _parse(line, path, n)) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -205,6 +207,15 @@ def _json(text: str, form: str, path: Path) -> list[Row]:
             raise InputError(f"{path}: {counted} {number} has to be an object, but is of type {type(row).__name__}")
         rows.append(row)
     return rows
+
+
+def _is_array(text: str) -> bool:
+    """Whether the whole text is an array of objects."""
+    try:
+        whole = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(whole, list) and all(isinstance(row, dict) for row in whole)
 
 
 def _parse(text: str, path: Path, line: int | None) -> object:

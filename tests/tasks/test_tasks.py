@@ -86,6 +86,12 @@ def test_all_kinds_of_files_give_the_same_rows(suffix: str, tmp_path: Path) -> N
     [
         ("a.jsonl", b'{"x": 1}\n{\n', "a.jsonl: line 2: not valid JSON: Expecting property name .* at column 2$"),
         ("a.jsonl", b"[1]\n", "line 1 has to be an object, but is of type list"),
+        (
+            "a.jsonl",
+            b'[\n{"a": 1},\n{"a": 2}\n]\n',
+            "holds one JSON array; name it .json, or write each object in a line",
+        ),
+        ("a.jsonl", b'[{"a": 1}]', "holds one JSON array; name it .json, or write each object in a line"),
         ("a.json", b"{}", "has to hold a list of objects"),
         ("a.jsonl", b"\n", "holds no rows"),
         ("a.csv", b"x,y\n", "holds no rows"),
