@@ -16,6 +16,7 @@ from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError, reason_of
 from flowevolve._util.registry import did_you_mean
 from flowevolve._util.tasks import cancelled_by_others_alone
+from flowevolve._util.user_warnings import warn_user
 from flowevolve._util.waits import Wait
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import LLMError, Message
@@ -78,7 +79,13 @@ class MetricTask:
         self._judge = Judge(metric, on_error)
         self._program: Program[Any] | None = program
         self._errors = FunctionErrors("program", _ADVICE, on_error)
-        self._asked, self._unasked = False, 0
+        self._asked, self._unasked = set[str](), 0
+        """The components that the program asked for while the seed was validated, and the rows on which it asked for
+        none.
+        """
+        self._validated: set[str] = set()
+        """The examples on which the seed was validated."""
+        self._use_checked = False
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
         """Where the user has each row, by the id of its example. Ids number the rows of each split."""
@@ -134,6 +141,7 @@ class MetricTask:
         # The user's functions may note something in a row, which may be in use by other rollouts at the same time.
         row = copy(given) if isinstance(given, dict) else given
         of_seed, unanswered = artifact == self._seed, list[FlowevolveError | LLMError]()
+        validates_seed = of_seed and example.id in self._validating
         wait = Wait(f"program, {place}")
 
         async def ask(component: str, text: object = None) -> str:
@@ -154,12 +162,18 @@ class MetricTask:
                     f"program: there is no component {component!r}; {did_you_mean(component, list(artifact))}"
                 )
             _check_awaited(text, f"{place}: ask was given")
+            if validates_seed:
+                self._asked.add(component)
             with wait.suspended():
                 output = await llm([Message("system", artifact[component]), Message("user", str(text))])
             calls.append(Call(component, {"input": str(text)}, output))
             return output
 
         if self._program is not None:
+            if validates_seed:
+                self._validated.add(example.id)
+            else:
+                self._warn_of_unused()
             try:
                 async with cancelled_by_others_alone():
                     with wait:
@@ -172,7 +186,7 @@ class MetricTask:
                 score = self._errors.score(error, example, place, of_seed=of_seed)
                 return Rollout(example.id, "", score, tuple(calls))
             _check_awaited(output, f"{place}: it returned")
-            if of_seed and example.id in self._validating:
+            if validates_seed:
                 self._count_asked(calls, artifact, row, place)
         else:
             assert self._input is not None
@@ -193,13 +207,25 @@ class MetricTask:
         Raises:
             InputError: if it has asked for none on any of the first rows.
         """
-        self._asked = self._asked or bool(calls)
         self._unasked += not calls
         if not self._asked and self._unasked >= min(UNASKED_BEFORE_GIVING_UP, len(self.data.val)):
             raise InputError(
                 f"program: {place}: it returned without asking for any component, as on every row so far, so the "
                 f"prompt has no effect on the output; ask for one of {', '.join(artifact)}, as in "
                 f"{_example_of_ask(artifact, row)}"
+            )
+
+    def _warn_of_unused(self) -> None:
+        """Warn once, after the seed's validation, of components that the program has never asked for."""
+        # In a resumed run the seed was validated before.
+        if self._use_checked or self._validated != self._validating:
+            return
+        self._use_checked = True
+        unused = [component for component in self._seed if component not in self._asked]
+        if unused:
+            warn_user(
+                f"the program never asked for {', '.join(map(repr, unused))} while the first prompt was validated, so "
+                "changing that has no effect; ask for it in the program, or leave it out of prompt"
             )
 
     def _expected(self, example: Example) -> str:

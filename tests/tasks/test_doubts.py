@@ -33,8 +33,7 @@ def made(**arguments: object) -> list[str]:
         ),
         (
             {"train": ROWS[:1] * 4},
-            r"some rows for validation \(2 of 2, such as train row .*; remove the duplicates from train, or give rows for "
-            r"validation as val=$",
+            r"some rows for validation \(2 of 2, .*; remove the duplicates from train, or give rows for validation as val=$",
         ),
         (
             {"test": ROWS[3:4]},

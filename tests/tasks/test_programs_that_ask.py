@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import cast
@@ -105,6 +106,35 @@ def test_a_program_that_never_asks_is_told_but_may_know_some_answers_itself(aski
     else:
         for example in task.data.val[9:]:
             roll(example)
+
+
+async def answers_alone(row: GivenRow, ask: Ask) -> str:
+    return await ask("answer", str(row["question"]))
+
+
+async def extracts_from_one_row(row: GivenRow, ask: Ask) -> str:
+    return await ask("extract" if row == ROWS[-1] else "answer", str(row["question"]))
+
+
+@pytest.mark.parametrize(("program", "warnings_told"), [(answers_alone, 1), (extracts_from_one_row, 0)])
+def test_components_that_a_program_never_asks_for_are_named_once(
+    program: Program[GivenRow], warnings_told: int
+) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fe.optimize(
+            prompt={"extract": "Extract.", "answer": "Answer."},
+            train=ROWS,
+            val=ROWS[-2:],
+            metric=lambda row, output: len(output) % 7 / 7,
+            program=program,
+            llm="simulated",
+            clock="virtual",
+            budget=fe.Budget(proposals=4),
+        )
+    said = [str(each.message) for each in told if "never asked" in str(each.message)]
+    assert len(said) == warnings_told
+    assert all(each.startswith("the program never asked for 'extract' while the first prompt was") for each in said)
 
 
 async def hinted(row: GivenRow, ask: Ask) -> str:
