@@ -109,18 +109,24 @@ class Tested(NamedTuple):
     """
 
     score: float
-    failed: bool
+    failure: str | None
+    """Why it failed; None if it did not."""
+
+    @property
+    def failed(self) -> bool:
+        return self.failure is not None
 
 
 async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[Sequence[Tested]]:
     """Each candidate's scores on the test split, in its order.
 
-    A rollout has failed, which is logged, if it got no answer, the task or its metric failed on the example, or the
-    score is not a finite number.
+    A rollout has failed if it got no answer, the task or its metric failed on the example, or the score is not a finite
+    number. How many have failed is logged, with the first of them.
     """
     jobs = [partial(_score, task, candidate, example, chat) for candidate in candidates for example in task.data.test]
     scores = await run_all(jobs)
     size = len(task.data.test)
+    _log_failures(scores, [(candidate.id, example.id) for candidate in candidates for example in task.data.test])
     return [scores[start : start + size] for start in range(0, len(scores), size)]
 
 
@@ -139,6 +145,19 @@ async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatF
         value, failed = nan, f"{type(error).__name__}: {error}"
     if not isfinite(value):
         value = task.worst if isinstance(task, Measured) else 0.0
-    if failed is not None:
-        logger().warning("held_out.failed", candidate=candidate.id, example=example.id, reason=failed)
-    return Tested(value, failed is not None)
+    return Tested(value, failed)
+
+
+def _log_failures(scores: Sequence[Tested], places: Sequence[tuple[str, str]]) -> None:
+    """Log how many rollouts have failed, and of the first the candidate, the example and the reason."""
+    failed = [(place, each.failure) for place, each in zip(places, scores, strict=True) if each.failed]
+    if failed:
+        (candidate, example), reason = failed[0]
+        logger().warning(
+            "held_out.failed",
+            failed=len(failed),
+            rollouts=len(scores),
+            candidate=candidate,
+            example=example,
+            reason=reason,
+        )
