@@ -125,7 +125,7 @@ def show(
         (progress.event, log_event, metrics.event),
         (metrics.call, progress.call),
         (tell_server,),
-        (traffic.watch,),
+        (traffic.watch, progress.watch),
         (output.say,),
         (tell_page,),
         (progress.tick,) if config.clock == "real" else (),

@@ -179,6 +179,7 @@ async def _evolve_task(
         watchers = Watchers(
             (progress.event,),
             (progress.call,),
+            traffic=(progress.watch,),
             notes=(_note,) if shown else (),
             pages=(_tell_page,),
             ticks=(progress.tick,) if config.clock == "real" else (),

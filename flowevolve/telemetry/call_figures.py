@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from flowevolve._util.words import counted
 from flowevolve.core.calls import CallRecord
+from flowevolve.llm.scheduling.held_back import HeldBack
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.role_replies import RoleReplyCounter
 
@@ -26,6 +27,8 @@ class CallFigures:
     completion_tokens: int = 0
     replies: RoleReplyCounter = field(default_factory=RoleReplyCounter)
     """The replies since the run began or was resumed."""
+    held: HeldBack = field(default_factory=HeldBack)
+    """What held requests back at the last `tick`."""
     _recent: deque[tuple[float, float]] = field(default_factory=deque)
     """When the calls that finished in the last `RECENT_SECONDS` were sent and answered."""
     _under_way: int | None = None
@@ -63,6 +66,17 @@ class CallFigures:
             return ""
         under_way = f" ({counted(self._under_way, 'request')} under way)" if self._under_way else ""
         return f"no answer for {seconds - self._silent_since:.0f} s{under_way}"
+
+    def held_back(self) -> str:
+        """What holds requests back, in words; empty if nothing does."""
+        held, said = self.held, list[str]()
+        if held.by_limits:
+            refused = f" (the server has refused {held.refusals:,} so far)" if held.refusals else ""
+            said.append(f"{counted(held.by_limits, 'request')} held back by rate limits{refused}")
+        if held.after_errors:
+            waiting = counted(held.after_errors, "request")
+            said.append(f"{waiting} waiting to be sent again after errors of the server ({held.errors:,} so far)")
+        return ", ".join(said)
 
     def in_flight(self) -> float:
         """How many requests are in flight. Before the first `tick`, this is the average number in flight over the last

@@ -30,6 +30,7 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import INTERRUPTED
+from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
 from flowevolve.telemetry.failed_rollouts import FAILED
@@ -61,6 +62,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._budget = budget or Budget()
         self._figures = ProgressFigures()
         self._calls = CallFigures()
+        self._traffic: Traffic | None = None
         self._busy = 0.0
         """When something last happened, or a request was under way or waiting, in seconds of the run's clock."""
         self._failure: str | None = None
@@ -83,12 +85,18 @@ class Progress(AbstractContextManager["Progress"]):
         if record.error:
             self._failed(record.error)
 
+    def watch(self, traffic: Traffic) -> None:
+        """Report what holds the requests of this traffic back from now on."""
+        self._traffic = traffic
+
     def tick(self, seconds: float, requests: SchedulerStats) -> None:
         """Note the time, and how many requests wait and are under way. This is to be called regularly, even if nothing
         happens.
         """
         self._figures.seconds = max(seconds, self._figures.seconds)
         self._calls.tick(self._figures.seconds, requests)
+        if self._traffic is not None:
+            self._calls.held = self._traffic.limits.held_back()
         if requests.in_flight or requests.waiting:
             self._busy = self._figures.seconds
 
@@ -209,6 +217,8 @@ class Lines(Progress):
             yield f"waiting {waits}"
         if figures.perfect >= MANY_PERFECT:
             yield _nothing_to_improve(figures.perfect)
+        if held := calls.held_back():
+            yield held
         if silence := calls.silence(figures.seconds):
             yield silence
         if standstill := self._standstill():
@@ -287,6 +297,8 @@ class LiveTable(Progress):
             table.add_row(*row)
         for warning in self._poor_replies():
             table.add_row("take care", warning)
+        if held := self._calls.held_back():
+            table.add_row("held back", held)
         if silence := self._calls.silence(figures.seconds):
             table.add_row("answers", silence)
         if standstill := self._standstill():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -11,10 +13,11 @@ import pytest
 import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
-from flowevolve.core.model import ChatReply, ChatRequest
+from flowevolve.core.model import ChatReply, ChatRequest, LLMError, OverloadedError, ServerError
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.backend import SimBackend
+from flowevolve.telemetry.progress import Lines
 from tests.runner.test_watcher_errors import TABLE, OwnError, broken
 from tests.support.command import flowevolve
 
@@ -71,6 +74,39 @@ def test_the_command_line_ends_with_the_exit_code_of_a_server_that_gives_no_answ
     assert done.returncode == fe.BackendUnreachableError.exit_code
     assert f"error: {NOTHING}" in " ".join(done.stderr.split())
     assert NOTHING in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "every", "said"),
+    [
+        (
+            OverloadedError("slow down", status=429),
+            6,
+            r"  \d+ requests? held back by rate limits \(the server has refused \d+",
+        ),
+        (
+            ServerError("oops", status=500),
+            15,
+            r"  \d+ requests? waiting to be sent again after errors of the server \(\d+ so",
+        ),
+    ],
+)
+def test_the_progress_says_that_requests_are_held_back_and_why(
+    error: LLMError, every: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers, answer = count(1), SimBackend.chat
+
+    async def chat(self: SimBackend, request: ChatRequest, *, timeout: float) -> ChatReply:
+        if next(numbers) % every == 0:
+            raise error
+        return await answer(self, request, timeout=timeout)
+
+    monkeypatch.setattr(SimBackend, "chat", chat)
+    told: list[str] = []
+    progress = Lines(told.append, pause=1.0)
+    watchers = Watchers((progress.event,), (progress.call,), traffic=(progress.watch,), ticks=(progress.tick,))
+    clock.run(partial(run, parse_config(SHORT, "test"), watchers=watchers), clock="virtual")
+    assert any(re.search(said, line) for line in told)
 
 
 def test_a_result_with_answers_says_nothing_of_it() -> None:

@@ -14,6 +14,10 @@ from rich.console import Console
 from flowevolve._util.json_types import JSON
 from flowevolve._util.waits import Wait
 from flowevolve.core.budget import Budget
+from flowevolve.core.model import OverloadedError
+from flowevolve.llm.client.traffic import Traffic
+from flowevolve.llm.scheduling.rate_limits import Limits
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.telemetry.progress import LiveTable, lines
 from tests.support.run_events import EVENTS, call, drawn, requests, waiting_events
 from tests.support.some_events import some_event
@@ -28,6 +32,16 @@ def test_the_live_table_tells_the_time_and_of_silence_where_nothing_happens() ->
     output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
     assert "running, 61 s" in output
     assert "no answer for 60 s (12 requests under way)" in output
+
+
+def test_the_live_table_says_what_holds_requests_back() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=140)
+    limits = Limits(Scheduler(1))
+    with limits.repeating(OverloadedError("slow down", status=429)), LiveTable(console) as progress:
+        progress.watch(Traffic((), limits, None))
+        progress.tick(1, requests(0))
+    output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    assert "1 request held back by rate limits (the server has refused 1 so far)" in output
 
 
 def test_the_live_table_says_what_is_waited_for() -> None:

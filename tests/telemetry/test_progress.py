@@ -13,6 +13,10 @@ from flowevolve._util.threads import noted
 from flowevolve._util.waits import Wait
 from flowevolve.core.budget import Budget
 from flowevolve.core.events import Event
+from flowevolve.core.model import OverloadedError, ServerError
+from flowevolve.llm.client.traffic import Traffic
+from flowevolve.llm.scheduling.rate_limits import Limits
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, lines
@@ -99,6 +103,24 @@ def test_where_the_last_call_was_cancelled_no_answer_is_awaited() -> None:
         for seconds in range(1, 100):
             progress.tick(seconds, requests(1 if seconds < 25 else 0))
     assert ["no answer" in line for line in told] == [False] * 3
+
+
+def test_what_holds_requests_back_is_told_while_it_does() -> None:
+    told: list[str] = []
+    limits = Limits(Scheduler(1))
+    with lines(told.append, "real") as progress:
+        progress.watch(Traffic((), limits, None))
+        with (
+            limits.repeating(OverloadedError("slow down", status=429)),
+            limits.repeating(ServerError("oops", status=500)),
+        ):
+            progress.tick(31, requests(0))
+        progress.tick(62, requests(0))
+    held = (
+        "  1 request held back by rate limits (the server has refused 1 so far), "
+        "1 request waiting to be sent again after errors of the server (1 so far)"
+    )
+    assert [held in line for line in told] == [True, False]
 
 
 def ticked(seconds: int) -> list[str]:

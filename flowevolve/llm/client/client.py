@@ -240,7 +240,7 @@ class LLMClient:
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
-            with Wait("the time to ask the server again"):
+            with Wait("the time to ask the server again"), self._limits.repeating(call.last_failure):
                 await anyio.sleep(wait)
             backend.note_wait_end(due, anyio.current_time())
 

@@ -9,7 +9,7 @@ return one by one. Requests to a model whose server reports no limits and refuse
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from math import inf
 from types import TracebackType
@@ -31,6 +31,7 @@ from flowevolve.core.model import (
     R,
 )
 from flowevolve.core.server_event_kinds import LimitsRefused
+from flowevolve.llm.scheduling.held_back import HeldBack, Repeats
 from flowevolve.llm.scheduling.model_rates import Bucket, ModelRates, SentRequest
 from flowevolve.llm.scheduling.rate_headers import LimitKind, allowances
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
@@ -73,6 +74,7 @@ class Limits:
         self._per_minute: dict[LimitKind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
         self._longest_pause = longest_pause
         self._models: dict[tuple[str, str], _Model] = {}
+        self._refused, self._failed = Repeats(), Repeats()
 
     def permit(
         self, ask: QueuedRequest, backend: str, request: ChatRequest | EmbedRequest, own: Scheduler | None = None
@@ -86,6 +88,17 @@ class Limits:
     def holds_back(self, backend: str, model: str) -> bool:
         """Whether requests to this model wait for its rate limits."""
         return self._model(backend, model).waiting > 0
+
+    def repeating(self, error: LLMError | None) -> AbstractContextManager[None]:
+        """A block in which a request whose attempt failed with this error waits to be sent again."""
+        return (self._refused if error is not None and is_refusal(error) else self._failed).wait()
+
+    def held_back(self) -> HeldBack:
+        """What holds requests back at present."""
+        waiting = sum(model.waiting for model in self._models.values())
+        return HeldBack(
+            waiting + self._refused.waiting, self._refused.failed, self._failed.waiting, self._failed.failed
+        )
 
     def stats(self) -> list[LimitStats]:
         """The figures of the models that had to wait, in the order of their first requests."""

@@ -13,6 +13,7 @@ from flowevolve.core.model import ChatReply, Message, OverloadedError, Unreachab
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.model import Model
 from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.scheduling.held_back import HeldBack
 from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.sim.backend import SimBackend
@@ -157,6 +158,20 @@ async def test_who_waits_for_a_limit_holds_no_slot_of_the_bound_of_its_role_eith
         assert own.stats().in_flight == 1
     assert server.times("other") == server.times("third") == [5]
     assert server.times() == [0, 10, 20]
+
+
+async def test_how_many_requests_are_held_back_and_how_many_were_refused_is_known() -> None:
+    rig = Rig(
+        Server(lambda number, model: OverloadedError("429", status=429) if number < 3 else {}), requests_per_minute=6
+    )
+    seen = list[HeldBack]()
+    async with anyio.create_task_group() as tasks:
+        for index in range(3):
+            tasks.start_soon(rig.ask, index)
+        for at in (0.005, 5, 60):
+            await anyio.sleep(at)
+            seen.append(rig.limits.held_back())
+    assert seen == [HeldBack(2), HeldBack(3, 1), HeldBack(0, 2)]
 
 
 async def test_the_schedulers_order_holds_for_those_who_wait_for_a_limit() -> None:
