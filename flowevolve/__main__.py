@@ -7,7 +7,7 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Load the command line and call it. Whoever presses Ctrl-C while it loads is shown no traceback."""
     try:
-        from flowevolve.cli.app import main as command_line
+        from flowevolve.cli.app import main as command_line  # noqa: PLC0415 - an interrupt of this is caught
 
         command_line()
     except KeyboardInterrupt:

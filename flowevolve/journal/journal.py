@@ -89,14 +89,23 @@ class _Call:
 class Journal:
     """Writes a new journal to ``path``, or with ``resume`` goes on with the one that is there. `close` it at the end.
 
-    ``given`` names what the run was given as objects; a new journal notes it in its table ``meta``.
+    ``given`` names what the run was given as objects, and ``config`` is its configuration, as JSON. A new journal has
+    both in its table ``meta`` from the moment it has tables.
 
     Raises:
         InputError: if the file can't be opened as a journal, already holds one, or with ``resume`` has none to go on
             with.
     """
 
-    def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        resume: bool = False,
+        sync: Sync = "normal",
+        given: Sequence[JSON] = (),
+        config: str | None = None,
+    ) -> None:
         self._origin = 0.0
         self._path = path
         self._artifacts: set[str] = set()
@@ -110,7 +119,7 @@ class Journal:
             try:
                 database = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
                 self._database = stack.enter_context(closing(database))
-                self._open(resume, given)
+                self._open(resume, given, config)
                 run = read_run(self._database)
                 mark = EndMark(run, self._last_event, self._last_call)
                 self._end_mark = stack.enter_context(closing(EndMarkFile(path.with_suffix(END_MARK_SUFFIX), mark)))
@@ -130,7 +139,7 @@ class Journal:
         self._origin = origin
 
     def configure(self, config: str) -> None:
-        """Note the configuration, as JSON, with which the run begins or goes on."""
+        """Note the configuration, as JSON, with which the run goes on."""
         self._writer.put((INSERT_CONFIG, (config,)))
 
     def event(self, event: Event) -> None:
@@ -191,7 +200,7 @@ class Journal:
         self._end_mark.close()
         self._check()
 
-    def _open(self, resume: bool, given: Sequence[JSON]) -> None:
+    def _open(self, resume: bool, given: Sequence[JSON], config: str | None) -> None:
         """Create the tables of a new journal, or update the one that is there and read how far it goes."""
         database = self._database
         schema = find_schema(database)
@@ -205,7 +214,7 @@ class Journal:
                 f"resumed; report and export can read it. To go on, {FROM_ITS_POOL}"
             )
         if schema is None:
-            make_tables(database, new_run(), json_text(list(given)))
+            make_tables(database, new_run(), json_text(list(given)), config=config)
         else:
             bring_up_to_date(database)
             for (data,) in database.execute(_PROPOSALS):

@@ -135,7 +135,10 @@ class RecordedRun:
             with reading(path):
                 schema = find_schema(self._journal.database)
                 if schema is None:
-                    raise InputError(f"{path / JOURNAL} is empty, as the run never began; start it again")
+                    raise InputError(
+                        f"{path / JOURNAL} is empty, as the run never began; to start it, call flowevolve run CONFIG "
+                        f"--out {path}"
+                    )
                 if schema not in VIEWS:
                     raise InputError(
                         f"{path / JOURNAL} was written by a later version of flowevolve (schema {schema}), and this "
@@ -282,10 +285,8 @@ class RecordedRun:
         for row in self._pages(_HEADS, 0):
             _, seq, role, model, stage, item, index, candidate, error, prompt, completion, cached_tokens, cached = row
             scope = CallScope(unpack(stage), unpack(item), _maybe_text(candidate), 0, index)
-            reply = None
             usage = Usage() if prompt is None else Usage(prompt, completion, cached_tokens)
-            if error is None:
-                reply = ChatReply("", usage, cached=bool(cached))
+            reply = ChatReply("", usage, cached=bool(cached)) if error is None else None
             request, lost = ChatRequest(unpack(model), ()), Usage() if error is None else usage
             record = CallRecord(unpack(role), scope, request, reply, _maybe_text(error), 1, 0.0, 0.0, 0.0, lost)
             yield CallHead(seq, record)

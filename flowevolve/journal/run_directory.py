@@ -90,12 +90,11 @@ class RunDirectory:
             stack.callback(self._lock.release)
             if not resume:
                 _make_way(path)
-            self.journal = Journal(path / JOURNAL, resume=resume, sync=sync, given=given)
+            self._config = _without_none(config)
+            told = json.dumps(self._config)
+            self.journal = Journal(path / JOURNAL, resume=resume, sync=sync, given=given, config=told)
             stack.callback(self.journal.close)
             (path / (RESULT + PART)).unlink(missing_ok=True)
-            self._config = _without_none(config)
-            if not resume:
-                self.journal.configure(json.dumps(self._config))
             if not (path / CONFIG).exists():
                 write_whole(path / CONFIG, [tomli_w.dumps(self._config)])
             if events or (path / EVENTS).exists():

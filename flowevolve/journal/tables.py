@@ -74,14 +74,21 @@ def new_run() -> str:
 
 
 def make_tables(
-    database: sqlite3.Connection, run: str, given: str, unchecked: tuple[int, int] = NO_ROWS_UNCHECKED
+    database: sqlite3.Connection,
+    run: str,
+    given: str,
+    unchecked: tuple[int, int] = NO_ROWS_UNCHECKED,
+    *,
+    config: str | None = None,
 ) -> None:
-    """Create the tables of an empty journal. ``given`` is JSON; ``unchecked`` are the numbers of the last event and the
-    last call that will have no checksums.
+    """Create the tables of an empty journal. ``given`` and ``config`` are JSON; ``unchecked`` are the numbers of the
+    last event and the last call that will have no checksums.
     """
     database.executescript(_SCHEMA)
     meta = {"schema": str(SCHEMA_VERSION), "given": given, _META_RUN: run, _META_UNCHECKED: json.dumps(unchecked)}
     database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+    if config is not None:
+        database.execute(INSERT_CONFIG, (config,))
     database.commit()
 
 

@@ -7,7 +7,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +19,9 @@ from flowevolve._util import clock
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve.core.events import Event
 from flowevolve.journal.journal import Sync
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory, read_result
+from tests.support.killed import die, dies
 from tests.support.some_events import some_event
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +37,33 @@ def test_a_run_directory_is_never_written_over(tmp_path: Path) -> None:
     assert read_result(tmp_path / "run") == {"schema": 1, "best": None}
     with pytest.raises(InputError, match="holds a run already"):
         RunDirectory(tmp_path / "run", {})
+
+
+def created_until(statement: str, path: Path, config: Mapping[str, object]) -> None:
+    """Create a run directory, and die when SQLite is to do a statement."""
+    connect = sqlite3.connect
+
+    def watched(*args: object, **kwargs: object) -> sqlite3.Connection:
+        database: sqlite3.Connection = connect(*args, **kwargs)  # type: ignore[call-overload]
+        database.set_trace_callback(lambda done: die() if done == statement else None)
+        return database
+
+    sqlite3.connect = watched  # type: ignore[assignment]
+    RunDirectory(path, config)
+
+
+def test_a_run_killed_before_its_configuration_file_is_written_has_it_in_its_journal(tmp_path: Path) -> None:
+    assert dies(partial(created_until, "PRAGMA journal_mode=WAL", tmp_path, {"seed": 7}))
+    assert not (tmp_path / "config.toml").exists()
+    with RecordedRun(tmp_path) as recorded:
+        assert recorded.config == {"seed": 7}
+
+
+def test_a_run_killed_before_its_journal_has_tables_says_how_it_is_started(tmp_path: Path) -> None:
+    assert dies(partial(created_until, "COMMIT", tmp_path, {"seed": 7}))
+    with pytest.raises(InputError, match=f"never began; to start it, call flowevolve run CONFIG --out {tmp_path}"):
+        RecordedRun(tmp_path)
+    RunDirectory(tmp_path, {"seed": 7}).close()
 
 
 def test_when_there_is_a_result_the_journal_has_all_that_it_names(tmp_path: Path) -> None:
