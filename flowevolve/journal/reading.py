@@ -183,15 +183,16 @@ class RecordedRun:
             InputError: if it can't be read.
         """
         path, last = self.path / CONFIG, self.last_config
+        hint = "" if last is None else ". If you delete it, the configuration is taken from the journal instead"
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            if last is None:
-                raise InputError(f"{path} can't be read: {error}") from error
-            return last
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            hint = "" if last is None else ". If you delete it, the configuration is taken from the journal instead"
+            if last is not None and isinstance(error, FileNotFoundError):
+                return last
             raise InputError(f"{path} can't be read: {error}{hint}") from error
+        if last and not table:
+            raise InputError(f"{path} is empty{hint}")
+        return table
 
     @property
     def last_config(self) -> dict[str, object] | None:
