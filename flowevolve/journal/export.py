@@ -21,7 +21,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove, LoggedVeto
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.journal.export_files import JsonLines, Parquet, Row, Table
-from flowevolve.journal.files import open_text, refuse_link, writing
+from flowevolve.journal.files import ELSEWHERE, open_text, refuse_link, writing
 from flowevolve.journal.reading import RecordedCall, RecordedRun
 
 Format = Literal["jsonl", "parquet"]
@@ -96,7 +96,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         out = path / "export"
         refuse_link(out)
     refuse_link(out / BEST)
-    with RecordedRun(path) as recorded, writing(out), ExitStack() as stack:
+    with RecordedRun(path) as recorded, writing(out, ELSEWHERE), ExitStack() as stack:
         recorded.check()
         last = recorded.last_event()
         run = _Run(recorded, upto=-1 if last is None else last[0])

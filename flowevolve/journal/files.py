@@ -16,6 +16,9 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_SPACE_IN_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 """SQLite reports a disk that fills up by either code."""
 
+ELSEWHERE = "name another place with --out"
+"""What to do if a run's directory can't be written to by a command that only reads the run."""
+
 PART = ".part"
 """The ending of a file that is being written."""
 
@@ -60,9 +63,9 @@ def how_to_mend(error: Exception) -> str:
     return "free some space" if full else "mend that"
 
 
-def writing(path: Path) -> AbstractContextManager[None]:
-    """Raise an `InputError` that names the path if writing fails inside the ``with``."""
-    return _possible(path, "written")
+def writing(path: Path, advice: str = "") -> AbstractContextManager[None]:
+    """Raise an `InputError` that names the path, and says what to do, if writing fails inside the ``with``."""
+    return _possible(path, "written", advice)
 
 
 def looking(path: Path) -> AbstractContextManager[None]:
@@ -71,11 +74,12 @@ def looking(path: Path) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _possible(path: Path, done: str) -> Iterator[None]:
+def _possible(path: Path, done: str, advice: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path} can't be {done}: {reason_of(error)}") from error
+        more = f"; {advice}" if advice else ""
+        raise InputError(f"{path} can't be {done}: {reason_of(error)}{more}") from error
 
 
 def refuse_link(folder: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from flowevolve._util.console import shown
 from flowevolve._util.json_types import JSON
 from flowevolve.core.item_ids import ItemId, parent_and_number
-from flowevolve.journal.files import PART, refuse_link, write_whole, writing
+from flowevolve.journal.files import ELSEWHERE, PART, refuse_link, write_whole, writing
 from flowevolve.page.projection.projection import Slots
 from flowevolve.page.projection.rates import Rates
 from flowevolve.page.reading.source import RunSource, run_name
@@ -50,7 +50,7 @@ def write_trace(path: Path, out: Path | None = None) -> Path:
         out = path / "export"
         refuse_link(out)
     file = out / TRACE
-    with RunSource(path, run_name(path)) as source, writing(file):
+    with RunSource(path, run_name(path)) as source, writing(file, ELSEWHERE):
         out.mkdir(parents=True, exist_ok=True)
         file.with_name(file.name + PART).unlink(missing_ok=True)  # it may be a link to a file elsewhere
         write_whole(file, _lines(source))

@@ -50,6 +50,24 @@ def printed(*arguments: str, cwd: Path) -> list[dict[str, object]]:
     return found if isinstance(found, list) else [found]
 
 
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [(("report",), "report.html"), (("export",), "export"), (("export", "--format", "trace"), "export")],
+)
+def test_where_a_run_s_directory_can_not_be_written_to_another_place_is_asked_for(
+    command: tuple[str, ...], file: str, made: Path, tmp_path: Path
+) -> None:
+    copytree(made / "runs" / "done", tmp_path / "done")
+    (tmp_path / "done" / file).write_text("")
+    (tmp_path / "done" / f"{file}.part").mkdir()
+    done = flowevolve(*command, "done", cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: done/{file}")
+    assert "can't be written: " in line
+    assert line.endswith("; name another place with --out")
+
+
 def test_status_has_a_line_for_each_run(made: Path) -> None:
     done = flowevolve("status", "--all", cwd=made)
     assert done.returncode == 0, done.stderr

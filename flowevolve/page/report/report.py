@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flowevolve._util.json_types import JSON
-from flowevolve.journal.files import PART, write_whole, writing
+from flowevolve.journal.files import ELSEWHERE, PART, write_whole, writing
 from flowevolve.page.assets import page
 from flowevolve.page.blame.blame import ancestors, blame
 from flowevolve.page.reading.source import RunSource, distinct, run_name
@@ -36,7 +36,7 @@ def write_report(directories: Sequence[Path], out: Path) -> Path:
     """
     names = distinct([run_name(path) for path in directories])
     data = [_packed(_run(path, name)) for path, name in zip(directories, names, strict=True)]
-    with writing(out):
+    with writing(out, ELSEWHERE):
         out.with_name(out.name + PART).unlink(
             missing_ok=True
         )  # it may be a link: somebody else may have made the folder
