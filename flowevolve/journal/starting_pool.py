@@ -18,8 +18,9 @@ _SCORING = {"metric": "the code of metric", "program": "the code of program", "i
 """What the scores of a prompt depend on, beside the rows; in words."""
 
 
-def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> Start:
-    """The pool of the run in ``path`` as of a version, by default the last.
+def read_start(path: Path, version: int | None, algorithm: str, task: Task, *, named_by_folder: bool = False) -> Start:
+    """The pool of the run in ``path`` as of a version, by default the last. ``named_by_folder`` is as in
+    `flowevolve.tasks.identity.difference`.
 
     Candidates that were speculative then are revoked: nobody is left to finish their evaluation.
 
@@ -40,8 +41,11 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
                         f"start.run: {path} is a run of algorithm {other!r}, but this one is of {algorithm!r}; start "
                         "from a run of the same one"
                     )
-                case RunStarted() as start if (wrong := difference(start, task)) is not None:
-                    raise InputError(f"start.run: the scores in {path} are {wrong}; start from a run of the same task")
+                case RunStarted() as start:
+                    if wrong := difference(start, task, named_by_folder=named_by_folder):
+                        raise InputError(
+                            f"start.run: the scores in {path} are {wrong}; start from a run of the same task"
+                        )
                 case FlowOpened(flow=flow):
                     flows = flow + 1
                 case CandidateProposed(candidate=name) as proposal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
@@ -114,6 +115,11 @@ def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
     return algorithm.flow_bound or AIMS[section.aim]
 
 
+def is_named_by_folder(config: Config) -> bool:
+    """Whether the task has the name of the folder that it is in."""
+    return "folder" in config.task.settings
+
+
 async def start_of(plan: Plan, note: Callable[[str], None]) -> Start | None:
     """The pool to start from, if the configuration names one. ``note`` gets a line if what scores candidates has
     changed since their scores were made.
@@ -121,7 +127,8 @@ async def start_of(plan: Plan, note: Callable[[str], None]) -> Start | None:
     named = plan.config.start
     if named is None:
         return None
-    start = await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
+    read = partial(read_start, named_by_folder=is_named_by_folder(plan.config))
+    start = await in_thread(read, named.run, named.version, plan.algorithm.name, plan.task)
     if changed := await in_thread(changed_scoring, named.run, plan.task):
         note(
             f"start.run: {' and '.join(changed)} has changed since {named.run} began, and its scores are taken over as "

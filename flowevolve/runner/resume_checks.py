@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from flowevolve._util.errors import FROM_ITS_POOL, InputError
 from flowevolve.config.run import Config
 from flowevolve.config.table import is_among
 from flowevolve.core.event_kinds import RunStarted
-from flowevolve.runner.plan import Plan, ProvidedObjects
+from flowevolve.runner.plan import Plan, ProvidedObjects, is_named_by_folder
 from flowevolve.tasks.identity import Adjustable, changed_parts, difference
 
 PLACES = (
@@ -71,12 +70,8 @@ def check_given(directory: Path, before: Collection[str], given: ProvidedObjects
 
 
 def check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
-    """Check what `check_compatible` can't see: a task given as an object, and data files that have changed.
-
-    A problem has the name of its folder, which may have got another one. Its seed is compared by `check_parts`.
-    """
-    renamed = "folder" in plan.config.task.settings and start.digests is not None
-    wrong = difference(replace(start, task=None) if renamed else start, plan.task)
+    """Check what `check_compatible` can't see: a task given as an object, and data files that have changed."""
+    wrong = difference(start, plan.task, named_by_folder=is_named_by_folder(plan.config))
     if wrong is not None:
         raise InputError(
             f"{directory}: the run's scores are {wrong}; go on with the task and data that it began with, or start a "

@@ -60,13 +60,16 @@ def identity_of_test(task: Task, artifacts: Sequence[Artifact]) -> str | None:
     return text_digest([*(artifact.id for artifact in artifacts), *map(_line, task.data.test), *of_parts])
 
 
-def difference(before: RunStarted, task: Task) -> str | None:
+def difference(before: RunStarted, task: Task, *, named_by_folder: bool = False) -> str | None:
     """Say how the task that earlier scores belong to differs from this one; None if it is the same.
 
-    ``before`` is the first event of the earlier run. Fields that it leaves out are not compared.
+    ``before`` is the first event of the earlier run. Fields that it leaves out are not compared, nor is a name that is
+    that of the task's folder, as long as the seed is the same: the folder may have got another name.
     """
     after = identity(task)
-    if all(getattr(before, name) in (None, getattr(after, name)) for name in ("task", "examples", "digest")):
+    same_seed = (before.digests or {}).get("prompt") == (after.digests or {}).get("prompt")
+    names = ("examples", "digest") if named_by_folder and same_seed else ("task", "examples", "digest")
+    if all(getattr(before, name) in (None, getattr(after, name)) for name in names):
         return None
     same_size = (before.task, before.examples) == (after.task, after.examples)
     hint = " (if these are the same rows in another order: it is the order that decides which are for validation)"

@@ -194,7 +194,12 @@ def test_whether_scores_could_be_forged_is_told_everywhere(tmp_path: Path) -> No
     place = f"task.folder={tmp_path / 'renamed'}"
     renamed = flowevolve("resume", "out", "--set", "budget.evaluations=10", "--set", place, cwd=tmp_path)
     assert renamed.returncode == 0, renamed.stdout + renamed.stderr
+    begun = flowevolve("run", "renamed", "--out", "third", "--from", "out", *QUICK, cwd=tmp_path)
+    assert begun.returncode == 0, begun.stdout + begun.stderr
     (tmp_path / "renamed").rename(tmp_path / "again")
+    write(tmp_path / "other", OPENEVOLVE, config="")
+    other = flowevolve("run", "other", "--out", "fourth", "--from", "out", *QUICK, cwd=tmp_path)
+    assert (other.returncode, other.stderr.count("are of task 'problem'")) == (2, 1), other.stderr
     replayed = flowevolve("replay", "out", "--set", f"task.folder={tmp_path / 'again'}", cwd=tmp_path)
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
 
