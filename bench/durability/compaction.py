@@ -44,7 +44,8 @@ def _run(directory: Path, seconds: float) -> tuple[bool, str]:
     """Returns whether the process was killed, and its error output if it failed."""
     command = [*COMMAND, "compact", str(directory)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and (directory / LOCK).read_text(encoding="ascii") != str(process.pid):
+        ours = f"{process.pid} on "
+        while process.poll() is None and not (directory / LOCK).read_text(encoding="ascii").startswith(ours):
             time.sleep(1 / LOOKS_A_SECOND)
         try:
             _, errors = process.communicate(timeout=seconds)

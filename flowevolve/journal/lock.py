@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -63,7 +64,7 @@ class Lock:
         try:
             with writing(path):
                 self._file.truncate(0)
-                os.write(self._file.fileno(), str(os.getpid()).encode())  # leaves nothing that `close` would write
+                os.write(self._file.fileno(), _this_process())  # leaves nothing that `close` would write
         except InputError:
             self._file.close()
             raise
@@ -71,9 +72,14 @@ class Lock:
     def release(self) -> None:
         """Give the lock back. Calling this twice does no harm."""
         if not self._file.closed:
-            with suppress(OSError):  # if it can't be written, the process id stays until another is written
+            with suppress(OSError):  # if it can't be written, the process's name stays until another is written
                 self._file.truncate(0)
             self._file.close()
+
+
+def _this_process() -> bytes:
+    """The process's id and, as several machines may share the disk, the name of this one."""
+    return f"{os.getpid()} on {socket.gethostname()}".encode("ascii", "backslashreplace")
 
 
 def patient_lock(folder: Path) -> Lock:

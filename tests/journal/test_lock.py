@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -19,7 +20,9 @@ def test_a_directory_is_one_process_s_until_it_is_given_back(tmp_path: Path) -> 
     assert not is_held(tmp_path)
     lock = Lock(tmp_path)
     assert is_held(tmp_path)
-    with pytest.raises(InputError, match=f"process {os.getpid()} is at work in this run directory"):
+    with pytest.raises(
+        InputError, match=f"process {os.getpid()} on {socket.gethostname()} is at work in this run directory"
+    ):
         Lock(tmp_path)
     lock.release()
     lock.release()

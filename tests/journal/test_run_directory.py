@@ -159,7 +159,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"open\n"
-        with pytest.raises(InputError, match=rf"process {holder.pid} is at work in this run directory"):
+        with pytest.raises(InputError, match=rf"process {holder.pid} on .+ is at work in this run directory"):
             RunDirectory(tmp_path / "run", {}, resume=True)
         holder.kill()
     RunDirectory(tmp_path / "run", {}, resume=True).close()

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -122,10 +123,8 @@ def test_two_processes_in_one_directory_are_one_too_many(folder: Path) -> None:
         says = finish(folder, "resume", "out", code=2)
         process.kill()
         process.communicate()
-    assert (
-        says
-        == f"error: out: process {process.pid} is at work in this run directory; wait until it has ended, or stop it\n"
-    )
+    holder = f"process {process.pid} on {socket.gethostname()}"
+    assert says == f"error: out: {holder} is at work in this run directory; wait until it has ended, or stop it\n"
 
 
 def test_on_a_full_disk_it_says_so_in_one_line_and_goes_on_once_there_is_space(folder: Path) -> None:

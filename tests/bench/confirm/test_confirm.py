@@ -200,7 +200,7 @@ def test_two_in_one_folder_at_a_time_are_refused(
     server.asked.clear()
     code, _ = confirm(server, tmp_path, "--tokens", "1")
     assert code == 2
-    assert f"{tmp_path}: process {os.getpid()} is at work in this run directory; wait" in capsys.readouterr().err
+    assert f"{tmp_path}: process {os.getpid()} on " in capsys.readouterr().err
     assert not server.asked
     lock.release()
     assert confirm(server, tmp_path, "--tokens", "1")[0] == 0
