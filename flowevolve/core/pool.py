@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isnan
+from math import inf, isnan
 from types import MappingProxyType
 from typing import Literal
 
@@ -60,13 +60,19 @@ class Candidate:
         return sum(self.scores.values()) / len(self.scores) if self.scores else 0.0
 
     def scored(self, scores: Mapping[str, float]) -> Candidate:
-        """Raises: EngineError if a score is NaN, because nothing can be ranked against that."""
-        for example, score in scores.items():
-            if isnan(score):
-                raise EngineError(
-                    f"candidate {self.id!r}: its score on example {example!r} is {score}, but scores have to be numbers"
-                )
+        """Raises: EngineError if a score is NaN or infinite; only minus infinity is allowed, for a failure."""
+        _check_scores(self.id, scores)
         return replace(self, scores=MappingProxyType(dict(scores)))
+
+
+def _check_scores(candidate_id: str, scores: Mapping[str, float]) -> None:
+    """Raises: EngineError if nothing can be ranked against one of the scores, because it is NaN or infinite."""
+    for example, score in scores.items():
+        if isnan(score) or score == inf:
+            raise EngineError(
+                f"candidate {candidate_id!r}: its score on example {example!r} is {score}, but scores have to be "
+                "finite numbers"
+            )
 
 
 @payload
@@ -262,7 +268,7 @@ class Pool:
 
         Raises:
             EngineError: if there is no change, a pool or candidate is unknown, a candidate is in another pool than the
-                change says, or a status may not move that way.
+                change says, a status may not move that way, or a score is NaN or infinite.
         """
         if not changes:
             raise EngineError(f"item {cause}: a commit needs at least one change")
@@ -282,18 +288,26 @@ class Pool:
                 case Add(candidate=candidate, status=status):
                     self._check_move(candidate.id, self._record(candidate.id), status)
                     self._check_once(candidate.id, moved)
-                case Move(candidate_id=candidate_id, status=move_to, pool=pool):
+                    _check_scores(candidate.id, candidate.scores)
+                case Move(candidate_id=candidate_id, status=move_to, pool=pool, scores=scores):
                     record = self._record(candidate_id)
+                    _check_scores(candidate_id, scores or {})
                     self._check_move(candidate_id, record, move_to)
                     self._check_pool(candidate_id, record, pool)
                     self._check_once(candidate_id, moved)
-                case Annotate(candidate_id=candidate_id, pool=pool) | Vetoed(candidate_id=candidate_id, pool=pool):
-                    record = self._record(candidate_id)
-                    if record.candidate is None:
-                        raise EngineError(f"candidate {candidate_id} was rejected and can't be changed")
-                    self._check_pool(candidate_id, record, pool)
+                case Annotate(candidate_id=candidate_id, pool=pool, scores=scores):
+                    self._check_changeable(candidate_id, pool)
+                    _check_scores(candidate_id, scores or {})
+                case Vetoed(candidate_id=candidate_id, pool=pool):
+                    self._check_changeable(candidate_id, pool)
                 case Note():
                     pass
+
+    def _check_changeable(self, candidate_id: str, pool: str) -> None:
+        record = self._record(candidate_id)
+        if record.candidate is None:
+            raise EngineError(f"candidate {candidate_id} was rejected and can't be changed")
+        self._check_pool(candidate_id, record, pool)
 
     @staticmethod
     def _check_pool(candidate_id: str, record: _Record, pool: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
 from typing import Literal
 
@@ -298,9 +299,18 @@ def test_snapshots_give_the_statuses_that_are_asked_for_as_they_were() -> None:
     ]
 
 
-def test_a_score_that_is_no_number_is_refused_with_its_example() -> None:
-    assert candidate("c1").scored({"a": 0.5, "b": -inf}).mean_score == -inf
-    with pytest.raises(
-        EngineError, match="candidate 'c1': its score on example 'b' is nan, but scores have to be numbers"
-    ):
-        candidate("c1").scored({"a": 0.5, "b": nan})
+@pytest.mark.parametrize("score", [nan, inf])
+def test_a_score_that_is_no_finite_number_is_refused_with_its_example(score: float) -> None:
+    assert candidate("c1").scored({"a": 0.5, "b": -inf}).mean_score == -inf, "as gepa's users score failures"
+    refusal = f"candidate 'c1': its score on example 'b' is {score}, but scores have to be finite numbers"
+    with pytest.raises(EngineError, match=refusal):
+        candidate("c1").scored({"a": 0.5, "b": score})
+    pool = Pool()
+    pool.register(candidate("c1"))
+    with pytest.raises(EngineError, match=refusal):
+        pool.commit([Add(replace(candidate("c1"), scores={"b": score}))], cause="i", time=0.0)
+    pool.commit([Add(candidate("c1"), "speculative")], cause="i", time=0.0)
+    for change in (Annotate("c1", scores={"b": score}), Move("c1", "confirmed", {"b": score})):
+        with pytest.raises(EngineError, match=refusal):
+            pool.commit([change], cause="i", time=0.0)
+    assert (pool.version, pool.status("c1")) == (1, "speculative"), "what was refused has changed nothing"
