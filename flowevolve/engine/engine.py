@@ -246,7 +246,7 @@ class Engine:
         if not isinstance(failure, EngineError):  # else the algorithm is not asked any more
             self._dispatcher.services.keep_state()
         self._report = self._make_report()
-        self._dispatcher.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
+        self._dispatcher.log(RunStopped(self._report.stop_reason, self._report.held))
         if isinstance(failure, EngineError):
             raise failure
         return self._report
@@ -274,7 +274,7 @@ class Engine:
 
     def _make_report(self) -> RunReport:
         dispatcher = self._dispatcher
-        cut_off = self._lifecycle.held > 0 and dispatcher.stopping.failure is None
+        cut_off = bool(self._lifecycle.held_at) and dispatcher.stopping.failure is None
         return RunReport(
             stop_reason=(self._asked if cut_off else None) or dispatcher.stopping.reason or CANCELLED,
             wall_seconds=self._events.elapsed(),
@@ -296,7 +296,7 @@ class Engine:
                 )
                 for stage in dispatcher.graph.stages
             },
-            held=self._lifecycle.held,
+            held_at=dict(self._lifecycle.held_at.most_common()),
             error=dispatcher.stopping.failure,
         )
 

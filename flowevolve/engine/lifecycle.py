@@ -7,6 +7,7 @@ interrupted run resumes in the phase in which it was.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -36,7 +37,7 @@ from flowevolve.engine.stream import Stream
 
 
 class Lifecycle:
-    """Takes one run through its phases. ``held`` counts the items whose work was not completed."""
+    """Takes one run through its phases. ``held_at`` counts the items whose work was not completed, by stage."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Lifecycle:
         start: Start | None,
         about: RunStarted,
     ) -> None:
-        self.held = 0
+        self.held_at: Counter[str] = Counter()
         self.begun = False
         """Whether the run is under way; a resumed run is once its state has been rebuilt."""
         self._algorithm = algorithm
@@ -210,7 +211,7 @@ class Lifecycle:
     def hold_open(self) -> None:
         """Count and log as held the items that will not be worked on any more."""
         for stage, item in self._dispatcher.flows.abandon():
-            self.held += 1
+            self.held_at[stage] += 1
             self._dispatcher.log(ItemHeld(item.id, stage))
 
     async def _phase(

@@ -27,8 +27,9 @@ class RunReport:
     """What a run did, apart from its LLM calls.
 
     ``unchanged`` counts how often a text that was written was the same as before; ``flow_limit`` is how many flows
-    could be open in the stream at the end; ``overshoot`` says by how much each limit was exceeded; ``held`` counts the
-    items whose work was not completed; ``error`` is the error that ended the run, if it failed.
+    could be open in the stream at the end; ``overshoot`` says by how much each limit was exceeded; ``held_at`` counts
+    the items whose work was not completed, by the stage that they were at; ``error`` is the error that ended the run,
+    if it failed.
     """
 
     stop_reason: StopReason
@@ -44,5 +45,10 @@ class RunReport:
     racing: RacingCounts
     replies: ReplyCounts
     stages: dict[str, StageReport]
-    held: int
+    held_at: dict[str, int]
     error: FlowevolveError | None
+
+    @property
+    def held(self) -> int:
+        """How many items' work was not completed."""
+        return sum(self.held_at.values())

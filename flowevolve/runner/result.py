@@ -40,6 +40,7 @@ from flowevolve.runner.result_parts import (
 from flowevolve.runner.unfinished import unfinished_result
 from flowevolve.telemetry.failed_rollouts import FailedRollouts
 from flowevolve.telemetry.result_words import (
+    cut_off,
     how_many_failed,
     no_better,
     perfect_minibatches,
@@ -264,6 +265,7 @@ class Result:
             "overshoot": report.overshoot,
             "flow_limit": None if report.flow_limit is None else asdict(report.flow_limit),
             "held_items": report.held,
+            "held_at": report.held_at,
             "llm": {
                 **totals_to_json(self.llm),
                 "cancelled": self.cancelled,
@@ -299,7 +301,7 @@ class Result:
 
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
         """Warnings about the run's calls and rollouts, in words."""
-        warnings = (unanswered(table), too_little(table), how_many_failed(table))
+        warnings = (unanswered(table), too_little(table), cut_off(table), how_many_failed(table))
         return [*filter(None, warnings), *many_poor(self.cut_replies, self.empty_replies)]
 
     def _way(self) -> str:

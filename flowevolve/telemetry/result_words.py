@@ -30,7 +30,20 @@ def too_little(result: Mapping[str, Any]) -> str:
     if result["proposals"] or not reason.is_of_budget or perfect_minibatches(result) or unanswered(result):
         return ""
     what = "time" if reason == TIME else reason
-    return f"nothing was proposed before the budget was used up: give more {what} (flowevolve.plan says how much)"
+    unless = ", unless its open work never ends" if cut_off(result) else ""
+    return (
+        f"nothing was proposed before the budget was used up: give more {what} (flowevolve.plan says how much){unless}"
+    )
+
+
+def cut_off(result: Mapping[str, Any]) -> str:
+    """Words for a run that was cut off with work still open, which name the stages that it was at; empty for any other,
+    and for one that has failed.
+    """
+    if result.get("error") or not (held_at := result.get("held_at")):
+        return ""
+    places = ", ".join(f"{counted(items, 'item')} at {stage}" for stage, items in held_at.items())
+    return f"when the run was cut off, work was still open: {places}"
 
 
 def no_better(seed: float | None, best: float | None, *, as_seed: bool) -> str:

@@ -18,6 +18,7 @@ from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.telemetry.result_words import (
     changed_nothing,
+    cut_off,
     how_many_failed,
     no_better,
     perfect_minibatches,
@@ -94,6 +95,8 @@ def _work(result: Mapping[str, object]) -> Rows:
     yield "proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}"
     if little := too_little(result):
         yield "take care", little
+    if still_open := cut_off(result):
+        yield "cut off", Text(still_open)
     if failed := how_many_failed(result):
         yield "failed", Text(failed)
     if reasons := _in_vain(_table(result["stages"])):

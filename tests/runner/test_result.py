@@ -101,6 +101,36 @@ def test_a_budget_that_is_too_small_for_a_proposal_is_told(limit: str, most: int
     assert told in shown.getvalue()
 
 
+class NeverAnswers:
+    """A task whose rollouts never end."""
+
+    name = "never"
+    data = Dataset([Example("t", {})], [Example("v", {})])
+
+    def seed(self) -> fe.Artifact:
+        return fe.Artifact({"prompt": "seed"})
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+def test_a_run_that_is_cut_off_names_the_stage_that_still_has_work() -> None:
+    result = fe.optimize(NeverAnswers(), budget=fe.Budget(seconds=10), clock="virtual", progress=False)
+    table = result.to_json()
+    assert (table["held_items"], table["held_at"], result.report.held) == (1, {"evaluate": 1}, 1)
+    told = "when the run was cut off, work was still open: 1 item at evaluate"
+    shown = io.StringIO()
+    Console(file=shown, width=300).print(summarize(table))
+    for text in (repr(result), result._repr_html_(), shown.getvalue()):
+        assert told in text
+        assert "give more time (flowevolve.plan says how much), unless its open work never ends" in text
+    assert told in repr(pickle.loads(pickle.dumps(result)))
+    assert "work was still open" not in repr(
+        fe.optimize(budget=fe.Budget(proposals=1), clock="virtual", progress=False)
+    )
+
+
 def test_one_proposal_is_told_as_one() -> None:
     result = fe.optimize(budget=fe.Budget(proposals=1), clock="virtual", progress=False)
     assert ", 1 proposal in " in repr(result)
