@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 
-from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError, last_of_the_users
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError, TaskFailedError, last_of_the_users
 from flowevolve._util.tasks import cancelled_by_others_alone
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
@@ -63,6 +63,7 @@ class Rollouts:
         number.
 
         Raises:
+            EngineError: if the task has no such split, or no example with one of the ids.
             OverBudgetError: if the budget has no room for all of them; then none is begun.
             TaskFailedError: if the task's own code has failed every time.
         """
@@ -76,10 +77,10 @@ class Rollouts:
         """Run an example once more in the same work. ``attempt`` distinguishes its calls from those of other rollouts.
 
         Raises:
-            TaskFailedError: as `run`.
+            EngineError, TaskFailedError: as `run`.
         """
         with context.reserved(Cost(rollouts=1)):
-            example = self._examples[split][example_id]
+            (example,) = self._chosen([example_id], split)
             return await self._one(candidate, example, context, f"~{attempt}", less_urgent=False)
 
     async def as_completed(
@@ -96,10 +97,11 @@ class Rollouts:
         Use under ``contextlib.aclosing``: leaving early cancels the rest.
 
         Raises:
+            EngineError: if the task has no such split, or no example with one of the ids.
             OverBudgetError: if the budget has no room for all of them; then none is begun.
             TaskFailedError: as `run`.
         """
-        examples = [self._examples[split][example_id] for example_id in example_ids]
+        examples = self._chosen(example_ids, split)
         first = len(examples) if urgent is None else urgent
         jobs = [
             partial(self._one, candidate, example, context, "", less_urgent=index >= first)
@@ -109,6 +111,21 @@ class Rollouts:
             async with aclosing(context.side_by_side(jobs)) as rollouts:
                 async for done in rollouts:
                     yield done
+
+    def _chosen(self, example_ids: Sequence[str], split: str) -> list[Example]:
+        """Raises: EngineError if the task has no such split, or no example with one of the ids."""
+        if split not in self._examples:
+            raise EngineError(f"Rollouts: split is {split!r}; give 'train' or 'val'")
+        of_split = self._examples[split]
+        for wanted in example_ids:
+            if not isinstance(wanted, str):
+                raise EngineError(
+                    f"Rollouts: example_ids has a {type(wanted).__name__} in it; give the ids of examples, such as "
+                    f"[example.id for example in task.data.{split}]"
+                )
+            if wanted not in of_split:
+                raise EngineError(f"Rollouts: task {self._task.name!r} has no {split} example with the id {wanted!r}")
+        return [of_split[wanted] for wanted in example_ids]
 
     async def _one(
         self, candidate: Candidate, example: Example, context: StageContext, suffix: str, *, less_urgent: bool

@@ -4,7 +4,7 @@ allocation policy return, and the errors for what they may not return.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from flowevolve._util.errors import (
@@ -17,11 +17,13 @@ from flowevolve._util.errors import (
     one_line,
     policy_error,
 )
+from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
-from flowevolve.core.event_body import check_readable
+from flowevolve.core.event_body import KINDS, EventBody, check_readable, read_body
+from flowevolve.core.event_kinds import StageEvent
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import AnyStage, Discard, Emit, Graph, NotYet
 from flowevolve.core.item import Item
@@ -113,6 +115,20 @@ def check_proposal(artifact: object, parents: Sequence[object]) -> None:
             f"propose: the artifact has the components {sorted(artifact)}, but what it is made from has "
             f"{sorted(of_parents[0])}; parent.artifact.replace(name=text) keeps all others"
         )
+
+
+def stage_event(kind: str, data: Mapping[str, JSON]) -> EventBody:
+    """The event that a stage writes.
+
+    Raises:
+        EngineError: if events of this kind are the engine's own.
+    """
+    if kind in KINDS and not issubclass(KINDS[kind], StageEvent):
+        raise EngineError(
+            f"a stage can't write an event of the kind {kind!r}, as these are the engine's own; give another kind, "
+            f"such as 'mine.{kind}'"
+        )
+    return read_body(kind, data)
 
 
 def readable_change(change: Change) -> LoggedChange:

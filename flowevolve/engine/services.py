@@ -23,7 +23,7 @@ from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import NOTHING, Cost
 from flowevolve.core.calls import CallScope, Payer
-from flowevolve.core.event_body import check_readable, read_body
+from flowevolve.core.event_body import check_readable
 from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event, EventLog
 from flowevolve.core.item import INJECTION
@@ -32,7 +32,7 @@ from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usag
 from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.core.templates import Templates
 from flowevolve.engine.comments import Comments
-from flowevolve.engine.contract import best_of, check_proposal, readable_change
+from flowevolve.engine.contract import best_of, check_proposal, readable_change, stage_event
 from flowevolve.engine.ledger import Ledger
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
@@ -173,7 +173,7 @@ class EngineServices:
     ) -> Mapping[str, JSON]:
         data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **content}
         json.dumps(content)  # fails for values that would come back from the journal as something else, such as a set
-        self._events.emit(read_body(kind, data), attachment)
+        self._events.emit(stage_event(kind, data), attachment)
         return data
 
     async def chat(

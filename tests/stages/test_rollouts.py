@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import anyio
 import pytest
@@ -132,3 +133,41 @@ def test_a_task_that_fails_for_one_edited_candidate_alone_ends_no_run() -> None:
     trying, _, error, _ = tried("broken", times=FAILURES_BEFORE_GIVING_UP, parents=("seed",))
     assert error is None
     assert len(trying.got) == FAILURES_BEFORE_GIVING_UP + 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "split", "said"),
+    [
+        (
+            [Example("t0", {})],
+            "train",
+            r"example_ids has a Example in it; give the ids of examples, such as \[example.id",
+        ),
+        (["t1"], "train", "task 'repeating' has no train example with the id 't1'"),
+        (["t0"], "training", "split is 'training'; give 'train' or 'val'"),
+    ],
+)
+def test_what_it_is_asked_to_run_has_to_be_ids_of_a_split(wanted: list[Any], split: str, said: str) -> None:
+    class Misusing(Trying):
+        async def init(self, context: fe.UpdateContext) -> AsyncGenerator[fe.Emit]:
+            await self.rollouts.run(fe.Candidate("c", fe.Artifact({"prompt": "good"})), wanted, split, context)
+            for emission in NO_EMISSIONS:
+                yield emission
+
+    with pytest.raises(fe.EngineError, match=f"Rollouts: {said}"):
+        evolve(Misusing("good", "train", 0))
+
+
+@pytest.mark.parametrize("kind", ["item.done", "pool.commit"])
+def test_a_stage_writes_no_events_of_the_engines_own(kind: str) -> None:
+    class Logging(Trying):
+        async def init(self, context: fe.UpdateContext) -> AsyncGenerator[fe.Emit]:
+            context.log(f"mine.{kind}")
+            context.log(kind, outcome="consumed")
+            for emission in NO_EMISSIONS:
+                yield emission
+
+    with pytest.raises(
+        fe.EngineError, match=f"a stage can't write an event of the kind '{kind}', as these are the eng"
+    ):
+        evolve(Logging("good", "train", 0))
