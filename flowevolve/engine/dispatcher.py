@@ -97,8 +97,7 @@ class Dispatcher:
         self.changed = Pulse()
         self.pause = Paused()
         self.counters = RunCounters(self.graph)
-        events.subscribe(self._count)
-        events.subscribe(algorithm.apply_event)
+        events.subscribe(self._take)
         self.services = EngineServices(
             algorithm,
             llm=llm,
@@ -158,9 +157,11 @@ class Dispatcher:
             self.flows.enter(stage, item)
         self.services.load(state)
 
-    def _count(self, event: Event) -> None:
+    def _take(self, event: Event) -> None:
         self.counters.take(event)  # in a resumed run, these were the interrupted one's
         self.stopping.fruitless.take(event)
+        if not isinstance(self.stopping.failure, EngineError):  # else the algorithm is not asked any more
+            self._algorithm.apply_event(event)
 
     def log(self, body: EventBody, attachment: object | None = None) -> None:
         self._events.emit(body, attachment)

@@ -268,9 +268,12 @@ class Engine:
     def _fail_by_algorithm(self, error: BaseException) -> None:
         """Note in the journal that the run failed, if it had begun and the algorithm is at fault; else raise this."""
         others = isinstance(error, FlowevolveError) and not isinstance(error, EngineError)
-        if others or not isinstance(error, Exception) or not self._lifecycle.begun:
+        if others or not isinstance(error, Exception):
             raise error
-        self._dispatcher.stopping.fail(algorithm_error(self._algorithm, error))
+        failure = algorithm_error(self._algorithm, error)
+        if not self._lifecycle.begun:
+            raise failure
+        self._dispatcher.stopping.fail(failure)
 
     def _make_report(self) -> RunReport:
         dispatcher = self._dispatcher

@@ -74,11 +74,12 @@ class Lifecycle:
         """Go through all phases. Watchers that run beside them, such as the time limit's, are started in ``tasks``."""
         dispatcher = self._dispatcher
         if self._history is None:
+            self.begun = True
             stages = tuple(stage.name for stage in dispatcher.graph.stages)
             dispatcher.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
         else:
             await self._resume(self._history, tasks)
-        self.begun = True
+            self.begun = True
         if (limit := dispatcher.ledger.seconds) is not None:
             if dispatcher.elapsed() < limit:
                 tasks.start_soon(self._watch_time, limit)

@@ -165,6 +165,42 @@ def test_it_is_told_in_one_line_and_the_run_has_failed(kind: type[Climb], said: 
     assert read_result(tmp_path)["stop_reason"] == "failed"
 
 
+class FailingEvents(Climb):
+    """Takes for granted that every event is about an item."""
+
+    def apply_event(self, event: fe.Event) -> None:
+        if not MENDED:
+            str(event.body.item)  # type: ignore[attr-defined]  # the mistake
+
+
+class FailingLater(FailingEvents):
+    """Does so for some events only, which the first ones and those of a failure are not among."""
+
+    def apply_event(self, event: fe.Event) -> None:
+        if event.kind == "flow.open":
+            super().apply_event(event)
+
+
+@pytest.mark.parametrize("kind", [FailingEvents, FailingLater])
+def test_an_event_that_it_can_not_take_is_told_in_one_line_and_so_is_that_of_a_resumed_run(
+    kind: type[Climb], tmp_path: Path
+) -> None:
+    async def go() -> None:
+        await run(config(kind), out=tmp_path)
+
+    async def go_on() -> fe.Result:
+        return await fe.resume(tmp_path)
+
+    said = r"^algorithm 'climb': AttributeError: '(RunStarted|FlowOpened)' object has no attribute 'item' \(test_faulty_algorithms\.py, line \d+\)$"
+    for attempt in (go, go_on):
+        with pytest.raises(fe.EngineError, match=said) as caught:
+            clock.run(attempt, clock="virtual")
+        assert "\n" not in str(caught.value)
+        assert read_overview(tmp_path).state == "failed"
+    MENDED.append(True)
+    assert clock.run(go_on, clock="virtual").proposals == 4
+
+
 class FailingFreshScore(Climb):
     def fresh_score(self) -> Any:
         raise LookupError("no score")
