@@ -161,7 +161,10 @@ class Stateful(Protocol):
     """An algorithm whose state the event log does not contain, such as what a user's own object remembers."""
 
     def state(self) -> Mapping[str, JSON]:
-        """The state as plain data. Called after every commit and when the run stops; written if it has changed."""
+        """The state as plain data. Called after every commit and when the run stops; written if it has changed.
+
+        It comes back as JSON has it: tuples as lists, and all keys as texts.
+        """
 
     def restore(self, state: Mapping[str, JSON]) -> None:
         """Restore what `state` last returned before the run was interrupted. Called after the replay of its events."""

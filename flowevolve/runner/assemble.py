@@ -150,8 +150,20 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
             f"{unusable}: its staleness is {staleness!r:.80}; give the name of a policy, such as 'guarded', or "
             "'module:Class' for one of your own"
         )
+    _check_state(algorithm)
     _check_stages(algorithm.name, graph, tuning.workers)
     return algorithm
+
+
+def _check_state(algorithm: Algorithm) -> None:
+    """Raises: InputError if the algorithm has a state that it can't take back, or takes back one that it never had."""
+    missing = [name for name in ("state", "restore") if not callable(getattr(algorithm, name, None))]
+    if len(missing) == 1:
+        other = "restore" if missing == ["state"] else "state"
+        raise InputError(
+            f"algorithm.name: algorithm {algorithm.name!r} has {other}() but no {missing[0]}(); it needs both to keep "
+            "a state of its own, or neither"
+        )
 
 
 def _check_stages(algorithm: str, graph: Graph, named: Iterable[str]) -> None:

@@ -71,6 +71,33 @@ def test_sections_that_an_algorithm_can_use_are_its_own_to_judge() -> None:
     assert made(Tuned, **SECTIONS).name == "tuned"
 
 
+class KeptInVain(Climb):
+    def state(self) -> dict[str, int]:
+        return {}
+
+
+class GivenBackInVain(Climb):
+    def restore(self, state: object) -> None:
+        """Nothing ever comes."""
+
+
+class Stateful(KeptInVain, GivenBackInVain):
+    """Has both."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (KeptInVain, r"^algorithm\.name: algorithm 'climb' has state\(\) but no restore\(\); it needs both"),
+        (GivenBackInVain, r"^algorithm\.name: algorithm 'climb' has restore\(\) but no state\(\); it needs both"),
+    ],
+)
+def test_a_state_that_is_kept_has_to_be_given_back(kind: type[Climb], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        made(kind)
+    assert made(Stateful).name == "climb"
+
+
 def test_sections_that_say_nothing_are_no_matter() -> None:
     assert made(Climb, racing={"policy": "off"}, speculation={"window": 3}, stages={}).name == "climb"
 
