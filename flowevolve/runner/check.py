@@ -12,8 +12,9 @@ from flowevolve.engine.contract import check_gathering
 from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.assemble import make_allocation
 from flowevolve.runner.clients import open_clients
+from flowevolve.runner.in_use import in_use
 from flowevolve.runner.llm import check_roles, open_response_cache
-from flowevolve.runner.plan import ProvidedObjects, flows_of, in_use, make_plan, start_of
+from flowevolve.runner.plan import ProvidedObjects, flows_of, make_plan, start_of
 from flowevolve.runner.vllm_server import starts_vllm
 
 

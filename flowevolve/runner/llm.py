@@ -32,6 +32,7 @@ from flowevolve.llm.transports.router import Router, make_router
 from flowevolve.llm.transports.sender import Sender
 from flowevolve.policies.admission import Latency
 from flowevolve.runner.assemble import find_algorithm, make_order
+from flowevolve.runner.in_use import closing
 from flowevolve.runner.registries import ALGORITHMS, BANDITS
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ async def open_roles(
                     transport = make_litellm(model.llm)
                 else:
                     transport = make_transport(model.llm, None if model.elsewhere else ours, log, sender)
-                opened.push_async_callback(transport.aclose)
+                await opened.enter_async_context(closing(f"backend {model.llm.backend!r}", transport.aclose))
                 transports[model.backend] = transport
         yield {name: make_role(config, name, role, transports) for name, role in roles.items()}
 

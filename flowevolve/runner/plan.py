@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -135,13 +134,6 @@ async def start_of(plan: Plan, note: Callable[[str], None]) -> Start | None:
             "they are; to have everything scored anew, start without the pool of that run"
         )
     return start
-
-
-def in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
-    """A context in which a task or an algorithm holds what it needs during a run, such as a sandbox, if it is a context
-    manager.
-    """
-    return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
 
 
 def check_config(config: object, function: str) -> None:

@@ -38,8 +38,9 @@ from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.ended_runs import Resumption
 from flowevolve.runner.held_out import hold_out, hold_out_or_leave
+from flowevolve.runner.in_use import in_use
 from flowevolve.runner.llm import check_roles, open_response_cache
-from flowevolve.runner.plan import Plan, ProvidedObjects, flows_of, in_use, make_plan, start_of
+from flowevolve.runner.plan import Plan, ProvidedObjects, flows_of, make_plan, start_of
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.trust import find_trust
