@@ -252,6 +252,16 @@ def found_by(algorithm: Algorithm, failure: FlowevolveError | None) -> Found:
         return Found()
 
 
+def warn_of_candidates(algorithm: Algorithm, confirmed: Sequence[Candidate], best: Candidate | None) -> None:
+    """Log what looks like a mistake of the algorithm in the candidates that a run ended with."""
+    if best is None and confirmed:
+        why = "best() found none of the pool's candidates; are all archives of the algorithm in self.archives?"
+        logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
+    if unscored := [each.id for each in confirmed if not each.scores]:
+        why = "it was confirmed without scores and counts as 0; commit candidate.scored({example_id: score})"
+        logger().warning("algorithm.unscored", candidate=unscored[0], candidates=len(unscored), why=why)
+
+
 def init_error(algorithm: Algorithm, raised: Discard | NotYet | LLMError) -> FlowevolveError:
     """The error with which a run fails after init ended with something that only ends the work on an item elsewhere:
     a run can't do without the rest of init.

@@ -24,7 +24,7 @@ from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.pool import SEED, Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import OnMachines, Task
-from flowevolve.engine.contract import found_by
+from flowevolve.engine.contract import found_by, warn_of_candidates
 from flowevolve.engine.engine import Engine, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
@@ -216,9 +216,8 @@ class _Opened:
         confirmed = list(report.pool.snapshot().candidates(vetoed=True))
         seed = next((each for each in confirmed if each.operator == SEED), None)
         best, fresh, frontier = found_by(algorithm, report.error)
-        if best is None and confirmed and report.error is None:
-            why = "best() found none of the pool's candidates; are all archives of the algorithm in self.archives?"
-            logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
+        if report.error is None:
+            warn_of_candidates(algorithm, confirmed, best)
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:

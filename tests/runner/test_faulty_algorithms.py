@@ -390,3 +390,23 @@ def test_an_archive_that_nobody_is_told_of_is_asked_for() -> None:
     assert result.best is None
     (said,) = [record for record in logs if record["event"] == "algorithm.no_best"]
     assert "self.archives" in said["why"]
+
+
+class Unscored(Climb):
+    """Forgets the scores of what it commits, apart from the seed."""
+
+    async def update(self, item: fe.Item[object], context: fe.UpdateContext) -> None:
+        candidate = item.expect(Child).candidate
+        context.commit([fe.Add(candidate.scored({}) if candidate.parents else candidate)])
+
+
+def test_candidates_that_were_confirmed_without_scores_are_told_once() -> None:
+    for kind, told in ((Unscored, [4]), (Climb, [])):
+
+        async def go(kind: type[Climb] = kind) -> None:
+            named = f"{__name__}:{kind.__name__}"
+            await run(config(kind, algorithm={"name": named, "max_in_flight": 2}))
+
+        with capture_logs() as logs:
+            clock.run(go, clock="virtual")
+        assert [record["candidates"] for record in logs if record["event"] == "algorithm.unscored"] == told
