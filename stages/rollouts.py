@@ -9,7 +9,7 @@ from functools import partial
 from math import isfinite
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError, TaskFailedError, last_of_the_users
-from flowevolve._util.tasks import cancelled_by_others_alone
+from flowevolve._util.tasks import stray_cancellation_is_an_error
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import LLMError, RejectedError, server_failed
@@ -152,7 +152,7 @@ class Rollouts:
         return rollout
 
     async def _checked(self, candidate: Candidate, example: Example, model: ChatModel) -> Rollout:
-        async with cancelled_by_others_alone():
+        async with stray_cancellation_is_an_error():
             made = await self._task.rollout(candidate.artifact, example, model)
         return check_rollout(made, example, self._task)
 

@@ -88,9 +88,9 @@ def beside(
         wide = [_times(of, GEPAS[1]) for _, of in found.values()]
         say_little = "; one round in each run, so this says little" if counted and _one_round(results.values()) else ""
         gpu = gpu_name(next(iter(results.values())))
-        parallel = f"; and its parallel ones (4x4{say_little}): {', '.join(wide)}" if batches else ""
+        parallel = f"; and for each of its parallel ones (4x4{say_little}): {', '.join(wide)}" if batches else ""
         yield (
-            f"On one {gpu} {defaults} made so many times synchronous gepa's proposals: {', '.join(told)}{parallel}."
+            f"On one {gpu} {defaults} made, for each proposal of synchronous gepa: {', '.join(told)}{parallel}."
             f"{_times_to_scores(results.values())}"
         )
 

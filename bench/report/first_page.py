@@ -38,7 +38,7 @@ score. [One table](benchmarks/all.md) has all answers, commands and commits:
 """
 CONFIRM = (
     "[One command]({page}) asks a model of yours whether the defaults improve a prompt, and are at most {margin:g} "
-    "below gepa (one proposal at a time) at equal metric calls and after half of its time. "
+    "below gepa at equal metric calls and after half of its time. "
     "Its {repeats} repeats rarely show so small a difference."
 )
 REPEATS = 10

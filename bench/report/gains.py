@@ -28,8 +28,8 @@ and {missed} of their {runs} runs miss it{others}."""
 OF_OTHERS = {"stream_real": "in real time", MERGING_PEER: "agentdescent with its merging"}
 OTHERS_IN_SHORT = """\
 gepa can also make proposals side by side (PxN), {proposals} as many as the defaults (GPU, API). In {ahead} of {of}
-comparisons the defaults have the best score of any width sooner than the soonest width. agentdescent, which merges
-edits, too, and was set for speed, keeps gepa's score sooner than the defaults in {sooner_kept} of {of}, for fewer
+comparisons the defaults have the best score of any width sooner than gepa's soonest width. agentdescent, which also
+merges edits and was set for speed, keeps gepa's score sooner than the defaults in {sooner_kept} of {of}, for fewer
 tokens in {cheaper_kept}."""
 SCORE_AT_EQUAL_TOKENS = "At equal tokens the held-out score of the defaults, less gepa's, is {score}."
 EQUAL = """\

@@ -18,9 +18,9 @@ LEAD = """\
 hour in {time} of gepa's time to it, for {tokens} of its tokens; to reach and keep it: {time_kept}, {tokens_kept}**
 (medians{real}).{shorter}"""
 IN_SHORT = """\
-**On simulated servers the defaults first have the {score} that synchronous gepa (one proposal at a time) has after an
-hour in {time} of gepa's time to it, for {tokens} of its tokens, and keep it to the end after {time_kept} of the time,
-for {tokens_kept} of the tokens** (medians by workload, in real time)."""
+**On simulated servers the defaults reach the {score} with which synchronous gepa (one proposal at a time) ends an hour
+after {time} of the time that gepa needs for it, with {tokens} of its tokens; to keep it to the end takes {time_kept} of
+the time and {tokens_kept} of the tokens** (medians by workload, in real time)."""
 REAL = "; in real time up to {time}, {tokens}"
 SHORTER = {10.0: "gepa's score of minute 10 takes {} of gepa's time", 1.0: "that of minute 1 {}"}
 """What is said of the scores after so many minutes: of README's examples, and of the shortest runs on a GPU."""
@@ -60,9 +60,9 @@ SHORT_HEADER = (
     "runs that miss it (at the end)",
 )
 WORDS = """\
-A *pair* is a run beside one of synchronous gepa, {pairs} by workload and server. It counts as never if the run does not
-reach that one's last score, which the run then misses. In brackets: until the best prompt *keeps* the score to the end,
-and does not just *first* have it, over gepa's own time by the same rule."""
+A *pair* is a run beside one of synchronous gepa, {pairs} by workload and server. If the run never reaches the last
+score of gepa's run, the pair counts as never, and the run as one that misses the score. In brackets: until the best
+prompt *keeps* the score to the end, and does not just *first* have it, over gepa's own time by the same rule."""
 SET_UP = """\
 Ranges are of workloads' medians ({repeats} runs of each method; rows for validation: {each}).{clock}
 {later} of the defaults' pairs that have the score lose it ({last} for good){peers_later}.{waited} [All

@@ -91,7 +91,7 @@ async def beside() -> AsyncGenerator[TaskGroup]:
 
 
 @asynccontextmanager
-async def cancelled_by_others_alone() -> AsyncGenerator[None]:
+async def stray_cancellation_is_an_error() -> AsyncGenerator[None]:
     """A block of somebody else's code, in which a CancelledError that nobody has asked for is an error like any other,
     such as that of a task which the code itself has cancelled and awaits. Otherwise it would quietly end our own task.
 

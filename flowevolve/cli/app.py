@@ -164,7 +164,7 @@ def resume_command(
     changes = [*(overrides or ()), *_watched(watch)]
     with failure_as_json(output, directory):
         with RecordedRun(directory) as recorded:
-            settings = parse_recorded(recorded.config, f"{directory}/config.toml")
+            settings = parse_recorded(recorded.edited_config, f"{directory}/config.toml")
             start = recorded.start
             task = None if start is None else start.task
             changed = with_overrides(settings, changes)

@@ -221,7 +221,9 @@ def resizes_of(policy: Allocation, load: Workload) -> Sequence[Resize]:
         if not isinstance(each, Resize):
             raise EngineError(f"{name} returned {each!r:.80} in its list; return a list of Resize")
         if each.stage not in settable:
-            raise EngineError(f"{name} changes the workers of {each.stage!r}; it may change those of {settable}")
+            raise EngineError(
+                f"{name} changes the workers of {each.stage!r}; it may change those of {', '.join(settable)}"
+            )
         found.append(each)
     return found
 

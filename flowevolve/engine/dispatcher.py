@@ -16,7 +16,7 @@ from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.logger import WorkedOn
-from flowevolve._util.tasks import Pulse, cancelled_by_others_alone
+from flowevolve._util.tasks import Pulse, stray_cancellation_is_an_error
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, Dimension, OverBudgetError
 from flowevolve.core.context import StageContext, UpdateContext
@@ -262,7 +262,7 @@ class Dispatcher:
         children = 0 if work is None else work.children
         changes = self.tickets.changes
         try:
-            async with cancelled_by_others_alone(), aclosing(self._begin(stage, item)) as emissions:
+            async with stray_cancellation_is_an_error(), aclosing(self._begin(stage, item)) as emissions:
                 async for emit in emissions:
                     check_emission(emit, self.pool)
                     target = target_of(emit, stage, self.graph)
@@ -288,11 +288,10 @@ class Dispatcher:
             return "discarded", raised.reason
         if isinstance(raised, LLMError):
             return "discarded", f"{NO_REPLY} {raised}"
-        if not isinstance(ticket := item.payload, Ticket) or (
-            isinstance(raised, NotYet) and stage.name not in self.graph.positions
-        ):
-            mistake = EngineError(f"{type(raised).__name__} was raised for work under way; raise Discard")
-            await self.fail_by(stage.name, item, mistake)
+        ticket = item.payload if isinstance(item.payload, Ticket) else None
+        if ticket is None or (isinstance(raised, NotYet) and stage.name not in self.graph.positions):
+            only = "only the entry stage may raise it; to give up one item, raise Discard"
+            await self.fail_by(stage.name, item, EngineError(f"{type(raised).__name__} was raised: {only}"))
         if isinstance(raised, Exhausted):
             self.tickets.out_of_work = True
             self.stopping.stop(EXHAUSTED)

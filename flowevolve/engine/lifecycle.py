@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import BackendRefusedError, InputError
-from flowevolve._util.tasks import cancelled_by_others_alone
+from flowevolve._util.tasks import stray_cancellation_is_an_error
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, OverBudgetError
 from flowevolve.core.context import UpdateContext
@@ -166,7 +166,7 @@ class Lifecycle:
         """
         dispatcher = self._dispatcher
         try:
-            async with cancelled_by_others_alone():
+            async with stray_cancellation_is_an_error():
                 await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, priority=0))
         except LLMError as error:
             await dispatcher.fail(

@@ -19,8 +19,8 @@ from flowevolve.engine.services import EngineServices
 from flowevolve.engine.tickets import TicketQueue
 
 MOST_PERFECT = 100
-"""A run whose best candidate has the score 1 ends after this many minibatches in a row that leave nothing to improve;
-one in which nothing was proposed yet ends after `MOST_PERFECT_AT_FIRST`.
+"""A run whose best candidate has the score 1 ends after this many minibatches that leave nothing to improve, without a
+proposal in between; one in which nothing was proposed yet ends after `MOST_PERFECT_AT_FIRST`.
 """
 MOST_PERFECT_AT_FIRST = 30
 

@@ -13,8 +13,8 @@ from typing import Literal, TextIO
 from flowevolve._util.errors import InputError, reason_of
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_SPACE_IN_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
-"""SQLite reports a disk that fills up by either code."""
+_NO_SPACE_IN_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+"""SQLite reports a disk that fills up by one of these codes."""
 
 ELSEWHERE = "name another place with --out"
 """What to do if a run's directory can't be written to by a command that only reads the run."""
@@ -57,7 +57,7 @@ def how_to_mend(error: Exception) -> str:
     """What the user has to do, in the imperative, after something could not be written."""
     if isinstance(error, sqlite3.Error):
         code: int | None = getattr(error, "sqlite_errorcode", None)
-        full = code is not None and code & 0xFF in _NO_SPACE_IN_SQLITE
+        full = code in _NO_SPACE_IN_SQLITE
     else:
         full = isinstance(error, OSError) and error.errno in _NO_SPACE
     return "free some space" if full else "mend that"

@@ -8,7 +8,6 @@ those of the event loop.
 from __future__ import annotations
 
 import json
-import tomllib
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, RunStarted
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
+from flowevolve.journal.config_file import read_config
 from flowevolve.journal.examination import examine
 from flowevolve.journal.opening import JOURNAL, DamagedError, OpenedJournal, reading
 from flowevolve.journal.tables import SCHEMA_VERSION, find_schema
@@ -177,22 +177,22 @@ class RecordedRun:
 
     @property
     def config(self) -> dict[str, object]:
+        """The configuration with which the run began or last went on: the journal's or, in one of an earlier version,
+        that of ``config.toml``.
+
+        Raises:
+            InputError: if it can't be read.
+        """
+        return self.last_config or self.edited_config
+
+    @property
+    def edited_config(self) -> dict[str, object]:
         """The table in ``config.toml``, which somebody may have edited; if the file is gone, `last_config`.
 
         Raises:
             InputError: if it can't be read.
         """
-        path, last = self.path / CONFIG, self.last_config
-        hint = "" if last is None else ". If you delete it, the configuration is taken from the journal instead"
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            if last is not None and isinstance(error, FileNotFoundError):
-                return last
-            raise InputError(f"{path} can't be read: {error}{hint}") from error
-        if last and not table:
-            raise InputError(f"{path} is empty{hint}")
-        return table
+        return read_config(self.path / CONFIG, self.last_config)
 
     @property
     def last_config(self) -> dict[str, object] | None:

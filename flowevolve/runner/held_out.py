@@ -13,7 +13,7 @@ from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.intervals import mean_interval
 from flowevolve._util.logger import logger
-from flowevolve._util.tasks import cancelled_by_others_alone, run_all
+from flowevolve._util.tasks import run_all, stray_cancellation_is_an_error
 from flowevolve._util.user_warnings import warn_user
 from flowevolve.core.calls import HELD_OUT, CallScope
 from flowevolve.core.context import ChatFunction, ScopedModel
@@ -133,7 +133,7 @@ async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: Chat
 async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> Tested:
     scope = CallScope(HELD_OUT, str(WorkPart(ItemId(candidate.id), example.id)), candidate.id, priority=0, index=0)
     try:
-        async with cancelled_by_others_alone():
+        async with stray_cancellation_is_an_error():
             made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
         score = check_rollout(made, example, task).score
         value, failed = score.value, None if isfinite(score.value) else f"its score is {score.value}"

@@ -130,7 +130,7 @@ async def start_of(plan: Plan, note: Callable[[str], None]) -> Start | None:
     start = await in_thread(read, named.run, named.version, plan.algorithm.name, plan.task)
     if changed := await in_thread(changed_scoring, named.run, plan.task):
         note(
-            f"start.run: {' and '.join(changed)} has changed since {named.run} began, and its scores are taken over as "
+            f"start.run: {' and '.join(changed)} changed since {named.run} began, and its scores are taken over as "
             "they are; to have everything scored anew, start without the pool of that run"
         )
     return start

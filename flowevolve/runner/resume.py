@@ -117,7 +117,7 @@ async def _begin(request: _ResumeRequest) -> Result:
     directory, config, given = request.directory, request.config, request.given
     if config is None:
         with RecordedRun(directory) as recorded:
-            config = parse_recorded(recorded.config, f"{directory}/config.toml")
+            config = parse_recorded(recorded.edited_config, f"{directory}/config.toml")
             check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
     wanted = with_overrides(config, request.changes)
     table, names = wanted.model_dump(mode="json"), given.names()
@@ -129,7 +129,9 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
         before = await in_thread_unless_virtual(_read_earlier_run, recorded)
-        config = request.config or parse_recorded(recorded.config, f"{directory}/{CONFIG}")  # may have been edited
+        config = request.config or parse_recorded(
+            recorded.edited_config, f"{directory}/{CONFIG}"
+        )  # may have been edited
         wanted = with_overrides(config, request.changes)
         check_compatible(directory, before.config, wanted)
         check_given(directory, before.start.given or (), request.given)
@@ -212,7 +214,7 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
         or any(True for kind in (RunResumed, RunPaused, RunSteered) for _ in recorded.events_of(kind))
     )
     return _EarlierRun(
-        parse_recorded(recorded.last_config or recorded.config, f"{directory}/{CONFIG}"),
+        parse_recorded(recorded.config, f"{directory}/{CONFIG}"),
         start,
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import anyio
+import anyio.lowlevel
 
 from flowevolve._util.clock import in_thread, in_thread_unless_virtual, now
 from flowevolve._util.errors import EngineError
@@ -155,6 +156,7 @@ async def run_plan(
         result = await opened.finish(await _run_and_follow(opened.engine, side_tasks))
         if result.report.error is not None:
             raise result.report.error  # in the block, so that the contexts in it see the error
+    await anyio.lowlevel.checkpoint()  # if asyncio has cancelled this task at its last step, that takes effect here
     return result
 
 

@@ -51,10 +51,10 @@ def identity(task: Task, algorithm: type[Algorithm] | None = None) -> RunStarted
 
 def identity_of_test(task: Task, artifacts: Sequence[Artifact]) -> str | None:
     """A digest of the test examples, the artifacts that are run on them, and the parts that decide their scores; None
-    if the task does not name a metric among its parts.
+    if the task does not name a metric among its parts, or if examples hold values that are not plain data.
     """
     parts = task.digests() if isinstance(task, Digested) else {}
-    if "metric" not in parts:
+    if "metric" not in parts or not all(map(_is_plain, task.data.test)):
         return None
     of_parts = (f"{name} {parts[name]}" for name in sorted(parts))
     return text_digest([*(artifact.id for artifact in artifacts), *map(_line, task.data.test), *of_parts])
@@ -93,6 +93,14 @@ def changed_parts(before: RunStarted, task: Task, algorithm: type[Algorithm] | N
 def _words(of: RunStarted) -> str:
     examples = "" if of.digest is None else f" with {of.examples} validation examples (digest {of.digest})"
     return f"task {of.task!r}{examples}"
+
+
+def _is_plain(example: Example) -> bool:
+    try:
+        json.dumps(dict(example.data))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _line(example: Example) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-import sysconfig
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from math import isfinite, isnan
-from pathlib import Path
 from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, TaskFailedError
-from flowevolve._util.tasks import cancelled_by_others_alone
+from flowevolve._util.errors import (
+    EndedInThreadError,
+    FlowevolveError,
+    InputError,
+    TaskFailedError,
+    last_of_the_users,
+)
+from flowevolve._util.tasks import stray_cancellation_is_an_error
 from flowevolve._util.user_warnings import warn_user
 from flowevolve._util.waits import Wait
 from flowevolve.core.task import Example, Score
@@ -29,12 +32,6 @@ OnError = Literal["stop", "count"]
 FAILURES_BEFORE_GIVING_UP = 10
 """A function that has failed this often and never worked is considered broken: the run ends in spite of ``"count"``."""
 _ADVICE = 'if the output is at fault, let the metric return 0 and say why, as in return 0.0, "This is no JSON."'
-_LIBRARIES = (
-    str(Path(__file__).parents[1]),
-    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    "<frozen",
-)
-"""How the names of files begin whose code is not the user's: of this package, of Python and of what is installed."""
 
 
 class FunctionErrors:
@@ -141,7 +138,7 @@ class Judge:
             TaskFailedError: as `FunctionErrors.failed`.
         """
         try:
-            async with cancelled_by_others_alone():
+            async with stray_cancellation_is_an_error():
                 with Wait(f"metric, {place}"):
                     judged = await self._judged(row, output)
         except EndedInThreadError as error:
@@ -166,10 +163,11 @@ class Judge:
 
 def _line_of(error: Exception) -> str:
     """Where a user's function raised an error, in brackets: the last line of code that is not a library's, if any."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
-    place = next(reversed(own or frames), None)
-    return "" if place is None else f" ({place.filename}:{place.lineno})"
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = last_of_the_users(error) or last
+    return "" if place is None else f" ({place.tb_frame.f_code.co_filename}:{place.tb_lineno})"
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

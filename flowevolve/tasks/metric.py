@@ -15,7 +15,7 @@ from typing import Any, Self
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError, reason_of
 from flowevolve._util.registry import did_you_mean
-from flowevolve._util.tasks import cancelled_by_others_alone
+from flowevolve._util.tasks import stray_cancellation_is_an_error
 from flowevolve._util.user_warnings import warn_user
 from flowevolve._util.waits import Wait
 from flowevolve.core.artifact import Artifact
@@ -175,7 +175,7 @@ class MetricTask:
             else:
                 self._warn_of_unused()
             try:
-                async with cancelled_by_others_alone():
+                async with stray_cancellation_is_an_error():
                     with wait:
                         output = await self._program(row, ask)
             except (FlowevolveError, LLMError):

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from flowevolve._util import clock
-from flowevolve._util.tasks import as_completed, beside, cancelled_by_others_alone, run_all
+from flowevolve._util.tasks import as_completed, beside, run_all, stray_cancellation_is_an_error
 
 Job = Callable[[], Awaitable[int]]
 
@@ -156,7 +156,7 @@ def test_what_fails_beside_a_block_ends_it_and_comes_out_as_it_is() -> None:
 
 def test_a_cancellation_that_somebody_asked_for_stays_one() -> None:
     async def wait() -> None:
-        async with cancelled_by_others_alone():
+        async with stray_cancellation_is_an_error():
             await anyio.sleep_forever()
 
     async def go() -> tuple[bool, bool]:
@@ -174,7 +174,7 @@ def test_a_cancellation_that_somebody_asked_for_stays_one() -> None:
 def test_one_that_comes_before_the_scope_has_told_the_task_stays_one_too() -> None:
     async def go() -> bool:
         with anyio.CancelScope() as scope:
-            async with cancelled_by_others_alone():
+            async with stray_cancellation_is_an_error():
                 scope.cancel()
                 raise asyncio.CancelledError  # as anyio.from_thread.check_cancelled does in a worker thread
         return scope.cancelled_caught

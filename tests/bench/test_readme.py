@@ -102,9 +102,9 @@ def test_readme_has_the_figures_in_real_time_and_in_few_words(monkeypatch: pytes
     given(monkeypatch, throughput=content)
     said = " ".join(figures().split())
     assert (
-        "first have the held-out score that synchronous gepa (one proposal at a time) has after an hour in 0.75 of "
-        "gepa's time to it, for 0.50 of its tokens, and keep it to the end after 0.75 to never of the time, for 0.50 to "
-        "never of the tokens** (medians by workload, in real time)." in said
+        "reach the held-out score with which synchronous gepa (one proposal at a time) ends an hour after 0.75 of the "
+        "time that gepa needs for it, with 0.50 of its tokens; to keep it to the end takes 0.75 to never of the time and "
+        "0.50 to never of the tokens** (medians by workload, in real time)." in said
     )
     assert (
         "| the defaults | 0.75 (0.75) | 0.50 (0.50) | 0.75 (0.75 to never) | 0.50 (0.50 to never) | 0 of 8 (1) |"
@@ -334,9 +334,9 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
     said = in_full(**results)
     assert "and more a minute than these in 2 of 4 comparisons on real servers. By medians" in said
     assert (
-        "**On a real GPU.** On one H100 the defaults made so many times synchronous gepa's proposals: "
+        "**On a real GPU.** On one H100 the defaults made, for each proposal of synchronous gepa: "
         "[`hover`](gpu.md) –, [`hotpotqa`](gpu_hotpotqa.md) –, "
-        "[`aime`](gpu_aime.md) 0.5 (16 to 16); and its parallel ones (4x4; one round in each run, so this "
+        "[`aime`](gpu_aime.md) 0.5 (16 to 16); and for each of its parallel ones (4x4; one round in each run, so this "
         "says little): 1.1, 0.5, –." in said
     )
     commit = (read("gpu") or {})["commit"]

@@ -43,5 +43,5 @@ def test_a_reply_that_init_could_not_do_without_ends_the_run() -> None:
 
 
 def test_a_finish_that_has_nothing_to_do_yet_is_a_mistake() -> None:
-    with pytest.raises(EngineError, match=r"^stage 'finish' .*: NotYet was raised for work under way"):
+    with pytest.raises(EngineError, match=r"^stage 'finish' .*: NotYet was raised: only the entry stage may raise it"):
         run_small(Small(no_work, finish=raising(NotYet())))

@@ -142,7 +142,10 @@ def unmended() -> None:
         (NoGap, r"algorithm 'climb': gap\(\) returned None; return a whole number, 0 or more"),
         (NumberInPlaceOfCost, r"algorithm 'climb': estimate\(\) returned 1; return a flowevolve\.Cost, such as Cost\("),
         (FromTheFuture, r"stage 'propose' of .*: Emit: version is 2, but the pool is at version 1; give the version"),
-        (ExhaustedTooLate, "stage 'propose' of .*: Exhausted was raised for work under way; raise Discard"),
+        (
+            ExhaustedTooLate,
+            "stage 'propose' of .*: Exhausted was raised: only the entry stage may raise it; to give up one item, raise Discard",
+        ),
         (
             Cancelled,
             r"stage 'propose' of .*: RuntimeError: it raised CancelledError, but nobody has cancelled it \(test_faulty_algorithms\.py, line \d+\)",

@@ -7,7 +7,7 @@ from dataclasses import astuple
 from typing import TypeVar
 
 from flowevolve._util.errors import FlowevolveError, described
-from flowevolve._util.tasks import cancelled_by_others_alone
+from flowevolve._util.tasks import stray_cancellation_is_an_error
 from flowevolve.core.model import ChatReply, LLMError, ServerError, Usage
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ async def within_protocol(call: Awaitable[object], kind: type[T]) -> T:
             task's nor the request's, and so does a return value of another type, or one that holds another.
     """
     try:
-        async with cancelled_by_others_alone():
+        async with stray_cancellation_is_an_error():
             reply = await call
     except (LLMError, FlowevolveError):
         raise

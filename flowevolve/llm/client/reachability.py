@@ -60,7 +60,7 @@ async def check_models(transport: Transport, where: str, asked: Sequence[Model],
         if model.must_be_listed:
             raise BackendRefusedError(
                 f"{where} does not serve {model.name!r}, which {model.named_by} names; {there_are}. "
-                f"Set {model.named_by} to one of these, or serve the model there"
+                f"Name one of these in {model.named_by}, or serve the model there"
             )
         note(f"{where} does not list {model.name!r}, which {model.named_by} names; {there_are}")
 
