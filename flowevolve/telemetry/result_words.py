@@ -37,10 +37,11 @@ def too_little(result: Mapping[str, Any]) -> str:
 
 
 def cut_off(result: Mapping[str, Any]) -> str:
-    """Words for a run that was cut off with work still open, which name the stages that it was at; empty for any other,
-    and for one that has failed.
+    """Words for a run that has accepted nothing and was cut off with work still open, which name the stages that it was
+    at; empty for any other, and for one that has failed or whose calls were not answered.
     """
-    if result.get("error") or not (held_at := result.get("held_at")):
+    held_at = result.get("held_at")
+    if not held_at or result.get("error") or result["accepted"] or unanswered(result):
         return ""
     places = ", ".join(f"{counted(items, 'item')} at {stage}" for stage, items in held_at.items())
     return f"when the run was cut off, work was still open: {places}"

@@ -73,7 +73,7 @@ def test_features_are_those_of_all_files() -> None:
 
 def test_a_program_that_does_not_parse_and_a_score_that_is_no_number_do_no_harm() -> None:
     elites = Mapped(GRID, ("fitness", "length"), {})
-    assert entered(elites, [program("c", float("inf"), source="int main() {}"), program("b", 0.5)]) >= {"c"}
+    assert entered(elites, [program("c", float("-inf"), source="int main() {}"), program("b", 0.5)]) >= {"b"}
 
 
 SCORED = st.lists(

@@ -343,4 +343,4 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
     monkeypatch.setattr(age, "marks", lambda: {"gpu": age.Mark(commit, 1, "The default has changed.")})
     said = in_full(**results)
     assert "in 2 of 4 comparisons, some older, on real servers. By medians" in said
-    assert "**On a real GPU.** On one H100 earlier defaults made so many" in said
+    assert "**On a real GPU.** On one H100 earlier defaults made, for each" in said

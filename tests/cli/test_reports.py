@@ -17,6 +17,7 @@ from flowevolve.page.reading.source import RunSource
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.run import RunRow
 from tests.support.command import flowevolve
+from tests.support.journals import edited
 
 CONFIG = """
 clock = "virtual"
@@ -142,8 +143,8 @@ def test_a_run_that_somebody_works_on_is_running(made: Path) -> None:
 def test_of_a_run_at_work_in_real_time_the_time_is_told_up_to_now_though_nothing_happens(made: Path) -> None:
     at_work = made / "elsewhere" / "at_work"
     copytree(made / "runs" / "cut", at_work)
-    config = at_work / "config.toml"
-    config.write_text(config.read_text().replace('clock = "virtual"', 'clock = "real"'))
+    with edited(at_work) as journal:
+        journal.execute("""UPDATE meta SET value = json_set(value, '$.clock', 'real') WHERE key = 'config'""")
     (before,) = printed("status", str(at_work), cwd=made)
     os.utime(at_work / "journal.sqlite", (0, 0))
     lock = Lock(at_work)
@@ -181,8 +182,8 @@ def test_compare_prints_a_table(made: Path) -> None:
 
 def test_compare_says_where_tasks_differ(made: Path) -> None:
     copytree(made / "runs" / "done", made / "elsewhere" / "a")
-    config = made / "elsewhere" / "a" / "config.toml"
-    config.write_text(config.read_text().replace('name = "house_style"', 'name = "math"'))
+    with edited(made / "elsewhere" / "a") as journal:
+        journal.execute("""UPDATE meta SET value = json_set(value, '$.task.name', 'math') WHERE key = 'config'""")
     assert "scores can't be compared" in flowevolve("compare", "runs/done", "elsewhere/a", cwd=made).stdout
 
 

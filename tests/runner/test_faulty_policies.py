@@ -124,7 +124,7 @@ HERE = r"\(test_faulty_policies\.py, line \d+\)"
         ({"allocation": named(NoChanges)}, "allocation policy NoChanges returned None; return a list of Resize"),
         (
             {"allocation": named(OfNoStage)},
-            r"allocation policy OfNoStage changes the workers of 'nowhere'; it may .*'gen",
+            r"allocation policy OfNoStage changes the workers of 'nowhere'; it may .* generate, ",
         ),
         ({"scheduler": {"order": named(FailingOrder)}}, f"order policy FailingOrder: LookupError: no key {HERE}"),
         ({"allocation": named(FailingAllocation)}, f"allocation policy .*: LookupError: no change {HERE}"),
