@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from types import TracebackType
 from typing import TypeVar
 
 import anyio
@@ -90,24 +91,35 @@ async def beside() -> AsyncGenerator[TaskGroup]:
         raise failure
 
 
-@asynccontextmanager
-async def stray_cancellation_is_an_error() -> AsyncGenerator[None]:
+class _StrayCancellation:
+    """Has no state, so that one object will do for all rollouts that are under way."""
+
+    async def __aenter__(self) -> None:
+        return
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not isinstance(error, asyncio.CancelledError):
+            return
+        await checkpoint_if_cancelled()  # a scope that was cancelled may not have told the task yet
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            return
+        raise RuntimeError("it raised CancelledError, but nobody has cancelled it").with_traceback(traceback) from error
+
+
+_STRAY_CANCELLATION = _StrayCancellation()
+
+
+def stray_cancellation_is_an_error() -> AbstractAsyncContextManager[None]:
     """A block of somebody else's code, in which a CancelledError that nobody has asked for is an error like any other,
     such as that of a task which the code itself has cancelled and awaits. Otherwise it would quietly end our own task.
 
     Raises:
         RuntimeError: instead of such a CancelledError.
     """
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        await checkpoint_if_cancelled()  # a scope that was cancelled may not have told the task yet
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise RuntimeError("it raised CancelledError, but nobody has cancelled it").with_traceback(
-            error.__traceback__
-        ) from error
+    return _STRAY_CANCELLATION
 
 
 async def wait_in_any_case(event: anyio.Event) -> None:
