@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 
-from flowevolve._util.errors import EngineError, FlowevolveError, InputError, TaskFailedError, last_of_the_users
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError, TaskFailedError, with_line
 from flowevolve._util.tasks import stray_cancellation_is_an_error
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
@@ -186,14 +186,9 @@ class Rollouts:
         self._failed_for.add(candidate.id)
         candidate_to_blame = bool(candidate.parents) and len(self._failed_for) == 1
         if not self._worked and not candidate_to_blame and self._failures >= FAILURES_BEFORE_GIVING_UP:
-            last = error.__traceback__
-            while last is not None and last.tb_next is not None:
-                last = last.tb_next
-            where = last_of_the_users(error) or last  # a task may be in an installed package
-            place = f" ({where.tb_frame.f_code.co_filename}:{where.tb_lineno})" if where is not None else ""
             raise TaskFailedError(
                 f"task {self._task.name!r} failed on each of the first {self._failures} examples; "
-                f"the last failure: {type(error).__name__}: {error}{place}"
+                f"the last failure: {with_line(error)}"
             ) from error
 
 

@@ -37,17 +37,19 @@ def answer(content: Content) -> str:
 def score(content: Content) -> str:
     """How our score compares with gepa's, over all worlds and by world; and what is not equal."""
     groups = by_world(content)
-    lead = lead_of(groups)
-    difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
-    return f"{difference}: {signed(lead)}; {_worlds(groups)}{_reflected(groups, named=apart(groups)[0])}"
+    return f"{_over_all(groups)}; {_worlds(groups)}{_reflected(groups, named=apart(groups)[0])}"
 
 
 def score_in_short(content: Content) -> str:
     """How our score compares with gepa's over all worlds, and how many more reflections that takes."""
     groups = by_world(content)
+    return f"{_over_all(groups)}, for {_times(reflections(groups))} times gepa's reflection calls"
+
+
+def _over_all(groups: Sequence[Sequence[Any]]) -> str:
     lead = lead_of(groups)
     difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
-    return f"{difference}: {signed(lead)}, for {_times(reflections(groups))} times gepa's reflection calls"
+    return f"{difference}: {signed(lead)}"
 
 
 def goals(content: Content) -> Verdicts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bench._lib.house_style import PRECISION
+from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content
 from bench._lib.time_to_score import (
     Rows,
@@ -87,13 +88,12 @@ def parallel(content: Content, on_real: str) -> str:
     """
     found = simulated(content)
     widths = widths_of(found)
-    proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
-    known = [each for each in proposals if each is not None]
+    known = _beside_widths(found, widths)
     if len(known) < len(found):
         return ""
     timed = [time_to_score(rows, "stream", widths) for rows in found]
     return PARALLEL.format(
-        proposals=f"{both(f'{1 / each.mean:.1f}' for each in known)} times",
+        proposals=_times_as_many(known),
         most=", ".join(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
         on_real=on_real,
         ahead=_ahead(found, "stream", widths),
@@ -104,17 +104,27 @@ def parallel(content: Content, on_real: str) -> str:
     )
 
 
+def _beside_widths(found: Sequence[Rows], widths: Sequence[str]) -> Sequence[Ratio]:
+    """The defaults' proposals over those of gepa's best width, for each server on which all were run."""
+    each_server = (beside(rows, "stream", widths, PROPOSALS) for rows in found)
+    return [each for each in each_server if each is not None]
+
+
+def _times_as_many(known: Sequence[Ratio]) -> str:
+    """How many times the defaults' proposals gepa's best width makes, on each server."""
+    return f"{both(f'{1 / each.mean:.1f}' for each in known)} times"
+
+
 def others_in_short(content: Content) -> str:
     """How gepa's parallel proposals and agentdescent compare with the defaults in real time; empty if not run."""
     found = simulated(content)
     widths = widths_of(found)
-    proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
-    known = [each for each in proposals if each is not None]
+    known = _beside_widths(found, widths)
     if len(known) < len(found) or not in_real_time(found):
         return ""
     counts = peer_ahead(found, "stream_real")
     return OTHERS_IN_SHORT.format(
-        proposals=f"{both(f'{1 / each.mean:.1f}' for each in known)} times",
+        proposals=_times_as_many(known),
         ahead=_ahead(found, "stream_real", widths),
         **counts,
     )

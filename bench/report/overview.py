@@ -74,13 +74,18 @@ WAITED = " Servers waited for a core {gepas} of the time with synchronous gepa, 
 def lead_in_short(content: Content) -> str:
     """What the defaults gain in real time, in a sentence."""
     found = simulated(content)
-    return IN_SHORT.format(
-        score=score_name(found[0]),
-        time=medians(found, "stream_real"),
-        tokens=medians(found, "stream_real", spent="tokens"),
-        time_kept=medians(found, "stream_real", kept=True),
-        tokens_kept=medians(found, "stream_real", spent="tokens", kept=True),
-    )
+    return IN_SHORT.format(**_taken(found, "stream_real"))
+
+
+def _taken(found: Sequence[Rows], method: str) -> Mapping[str, str]:
+    """What a method takes until it first has gepa's last score, and until it keeps it."""
+    return {
+        "score": score_name(found[0]),
+        "time": medians(found, method),
+        "tokens": medians(found, method, spent="tokens"),
+        "time_kept": medians(found, method, kept=True),
+        "tokens_kept": medians(found, method, spent="tokens", kept=True),
+    }
 
 
 def in_short(content: Content) -> str:
@@ -100,15 +105,7 @@ def in_short(content: Content) -> str:
 def lead(content: Content) -> str:
     """What the defaults gain, in a sentence, and what they gain in shorter runs."""
     found = simulated(content)
-    return LEAD.format(
-        score=score_name(found[0]),
-        time=medians(found, "stream"),
-        tokens=medians(found, "stream", spent="tokens"),
-        time_kept=medians(found, "stream", kept=True),
-        tokens_kept=medians(found, "stream", spent="tokens", kept=True),
-        real=_real(found),
-        shorter=_shorter(found),
-    )
+    return LEAD.format(**_taken(found, "stream"), real=_real(found), shorter=_shorter(found))
 
 
 def _real(found: Sequence[Rows]) -> str:

@@ -135,12 +135,24 @@ def _is_of_the_user(error: EngineError) -> bool:
 def described(error: Exception) -> str:
     """An error in one line: its type, its message and, if it came through the user's code, the last place there."""
     own = isinstance(error, FlowevolveError)
-    name, message, place = type(error).__name__, one_line(error), last_of_the_users(error)
+    name, message, place = type(error).__name__, one_line(error), _last_of_the_users(error)
     text = message if own or message == name else f"{name}: {message}"
     return text if place is None else f"{text} ({Path(place.tb_frame.f_code.co_filename).name}, line {place.tb_lineno})"
 
 
-def last_of_the_users(error: BaseException) -> TracebackType | None:
+def with_line(error: Exception) -> str:
+    """An error's type and message, with the file and the line, as an editor opens them, of the last place in the user's
+    code or, if it came through none, of where it was raised.
+    """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = _last_of_the_users(error) or last  # a task may be in an installed package
+    line = "" if place is None else f" ({place.tb_frame.f_code.co_filename}:{place.tb_lineno})"
+    return f"{type(error).__name__}: {error}{line}"
+
+
+def _last_of_the_users(error: BaseException) -> TracebackType | None:
     """The last place in the user's code that an error came through; None if it came through none."""
     last, frame = None, error.__traceback__
     while frame is not None:

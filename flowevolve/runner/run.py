@@ -14,7 +14,7 @@ import anyio.lowlevel
 
 from flowevolve._util.clock import in_thread, in_thread_unless_virtual, now
 from flowevolve._util.errors import EngineError
-from flowevolve._util.intervals import Interval, mean_interval
+from flowevolve._util.intervals import mean_interval
 from flowevolve._util.logger import RUN, logger, logging_notes
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
@@ -22,7 +22,7 @@ from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import StalenessPolicy
-from flowevolve.core.pool import SEED, Candidate
+from flowevolve.core.pool import SEED
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import OnMachines, Task
 from flowevolve.engine.contract import found_by, warn_of_candidates
@@ -227,6 +227,7 @@ class _Opened:
             kept = self.keeping is not None
             score = partial(hold_out, earlier=self.plan.held_out) if kept else hold_out_or_leave
             held_out = await score(self.plan.task, seed, best, client, history)
+        interval = mean_interval(list(best.scores.values())) if best is not None and best.scores else None
         result = Result(
             algorithm=algorithm.name,
             mode=config.algorithm.mode,
@@ -238,7 +239,7 @@ class _Opened:
             proposals=report.spent.proposals,
             accepted=report.accepted,
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else Best.of(best, _interval(best), fresh, seed=seed),
+            best=None if best is None else Best.of(best, interval, fresh, seed=seed),
             frontier=[Best.of(each) for each in frontier],
             source=report,
             llm=llm,
@@ -261,10 +262,6 @@ class _Opened:
         if report.error is not None:
             report.error.of_run = result
         return result
-
-
-def _interval(candidate: Candidate) -> Interval | None:
-    return mean_interval(list(candidate.scores.values())) if candidate.scores else None
 
 
 @asynccontextmanager

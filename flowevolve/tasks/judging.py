@@ -9,13 +9,7 @@ from math import isfinite, isnan
 from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import (
-    EndedInThreadError,
-    FlowevolveError,
-    InputError,
-    TaskFailedError,
-    last_of_the_users,
-)
+from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, TaskFailedError, with_line
 from flowevolve._util.tasks import stray_cancellation_is_an_error
 from flowevolve._util.user_warnings import warn_user
 from flowevolve._util.waits import Wait
@@ -69,8 +63,7 @@ class FunctionErrors:
         """
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
-        problem = f"{type(error).__name__}: {error}{_line_of(error)}"
-        return self.failed(problem, example, place, of_seed=of_seed, output=output, cause=error)
+        return self.failed(with_line(error), example, place, of_seed=of_seed, output=output, cause=error)
 
     def failed(
         self,
@@ -159,15 +152,6 @@ class Judge:
         asynchronous = inspect.iscoroutinefunction(self.metric)
         judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
         return await self._blocking.result(judged) if inspect.isawaitable(judged) else judged
-
-
-def _line_of(error: Exception) -> str:
-    """Where a user's function raised an error, in brackets: the last line of code that is not a library's, if any."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    place = last_of_the_users(error) or last
-    return "" if place is None else f" ({place.tb_frame.f_code.co_filename}:{place.tb_lineno})"
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

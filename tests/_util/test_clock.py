@@ -282,44 +282,43 @@ def test_a_virtual_clock_runs_beside_a_real_one() -> None:
     assert inside == 3600 > outside
 
 
-def test_what_runs_beside_is_cancelled_with_whoever_waits_for_it() -> None:
-    begun, ended = threading.Event(), list[float]()
+class Endless:
+    """Work that goes on until it is cancelled."""
 
-    async def for_ever() -> None:
-        begun.set()
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Event(), list[float]()
+
+    async def __call__(self) -> None:
+        self.begun.set()
         try:
             for _ in count():
                 await anyio.sleep(1)
         finally:
-            ended.append(anyio.current_time())
+            self.ended.append(anyio.current_time())
+
+
+def test_what_runs_beside_is_cancelled_with_whoever_waits_for_it() -> None:
+    work = Endless()
 
     async def go() -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(partial(clock.run_beside, for_ever, clock="virtual"))
-            await clock.in_thread(begun.wait)
+            tasks.start_soon(partial(clock.run_beside, work, clock="virtual"))
+            await clock.in_thread(work.begun.wait)
             tasks.cancel_scope.cancel()
 
     clock.run(go)
-    assert ended
+    assert work.ended
 
 
 def test_it_has_ended_when_asyncio_has_cancelled_whoever_waits_for_it() -> None:
-    begun, ended = threading.Event(), list[float]()
-
-    async def for_ever() -> None:
-        begun.set()
-        try:
-            for _ in count():
-                await anyio.sleep(1)
-        finally:
-            ended.append(anyio.current_time())
+    work = Endless()
 
     async def go() -> bool:
-        task = asyncio.ensure_future(clock.run_beside(for_ever, clock="virtual"))
-        await clock.in_thread(begun.wait)
+        task = asyncio.ensure_future(clock.run_beside(work, clock="virtual"))
+        await clock.in_thread(work.begun.wait)
         task.cancel()
         await asyncio.wait([task])
-        return bool(ended) and task.cancelled()
+        return bool(work.ended) and task.cancelled()
 
     assert clock.run(go)
 

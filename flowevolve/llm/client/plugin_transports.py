@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import astuple
 from typing import TypeVar
 
 from flowevolve._util.errors import FlowevolveError, described
@@ -39,5 +38,9 @@ def _check_parts(reply: ChatReply) -> None:
     usage: object = reply.usage
     if not isinstance(text, str):
         raise ServerError(f"the backend returned a ChatReply whose text is {text!r:.80}; it has to be a text")
-    if not isinstance(usage, Usage) or not all(isinstance(count, int) and count >= 0 for count in astuple(usage)):
+    if not (isinstance(usage, Usage) and all(isinstance(count, int) and count >= 0 for count in _counts(usage))):
         raise ServerError(f"the backend returned a ChatReply whose usage is {usage!r:.120}; give numbers of tokens")
+
+
+def _counts(usage: Usage) -> tuple[object, ...]:
+    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
